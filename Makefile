@@ -1,0 +1,41 @@
+# Two commands are enough: `make demo` and `make test`. Each sets up what it needs.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PYTEST_ARGS ?= -n auto
+
+.PHONY: help setup demo test lint types unit docs clean
+help:
+	@echo "make demo   see what the method is for (a few minutes, set-up included)"
+	@echo "make test   lint, types, tests and docs"
+	@echo "make docs   build the documentation into site/"
+	@echo "make clean  remove the virtual environment and everything generated"
+
+setup: $(VENV)/.installed
+$(VENV)/.installed: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
+	  || { echo "adgn needs Python 3.10 or newer; set PYTHON=/path/to/python3.x"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@touch $@
+
+demo: setup
+	$(BIN)/adgn demo transfer --out demo
+
+test: lint types unit docs
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup
+	$(BIN)/mypy
+
+unit: setup
+	$(BIN)/pytest $(PYTEST_ARGS)
+
+docs: setup
+	$(BIN)/mkdocs build --quiet --strict
+
+clean:
+	rm -rf $(VENV) site demo build src/*.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,39 @@
+"""Fixtures and settings that all tests share."""
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import settings
+
+# Where CI's load varies, a time limit per example says nothing about the code.
+settings.register_profile("adgn", deadline=None, max_examples=40, derandomize=True)
+settings.load_profile("adgn")
+
+# Workers of pytest-xdist share the cores; one thread each keeps them from fighting.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def raw_datasets() -> Path:
+    """The folder with the raw files of the node benchmarks; tests that need it skip without it."""
+    folder = os.environ.get("ADGN_TEST_DATASETS")
+    if not folder:
+        pytest.skip("set ADGN_TEST_DATASETS to a folder with the raw node data sets to run this")
+    path = Path(folder)
+    if not path.is_dir():
+        pytest.fail(f"ADGN_TEST_DATASETS={folder} is not a folder")
+    return path
+
+
+@pytest.fixture(scope="session")
+def data_root(raw_datasets: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A writable data root whose raw files are links, so that nothing is written beside them."""
+    root = tmp_path_factory.mktemp("data")
+    for raw in raw_datasets.rglob("raw"):
+        link = root / raw.relative_to(raw_datasets)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(raw, target_is_directory=True)
+    return root
