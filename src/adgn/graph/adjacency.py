@@ -1,6 +1,6 @@
 """One way in for every form a graph comes in: edge list, `EdgeIndex`, sparse matrix, operator."""
 
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, Union
 
 import torch
 from torch import Tensor
@@ -12,10 +12,14 @@ from adgn.graph.checks import check_edge_index, check_edge_weight, check_same_pl
 from adgn.graph.layout import NORMALIZATIONS, EdgeLayout, Normalization
 from adgn.graph.operator import SparseOperator, SparsePattern
 
+if TYPE_CHECKING:
+    from adgn.graph.blocks import SelectedGraphs
+
 SPARSE_LAYOUTS = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc)
 
-# A [2, E] edge list, PyG's EdgeIndex (a Tensor too), a torch sparse matrix, or an operator.
-Adjacency: TypeAlias = Tensor | SparseOperator
+# A [2, E] edge list, PyG's EdgeIndex (a Tensor too), a torch sparse matrix, an operator, or a
+# batch out of many prepared graphs.
+Adjacency: TypeAlias = Union[Tensor, SparseOperator, "SelectedGraphs"]
 
 
 def graph_operator(
@@ -40,7 +44,8 @@ def graph_operator(
     Args:
         edge_index: `[2, E]` node indices, row 0 the sources and row 1 the targets; or PyG's
             `EdgeIndex`; or a sparse `[N, N]` tensor in PyG's `adj_t` form, whose rows are the
-            targets and whose values are the edge weights; or an operator, returned as it is.
+            targets and whose values are the edge weights; or an operator, returned as it is; or a
+            batch of prepared graphs ([`GraphBlocks`][adgn.graph.GraphBlocks]).
         edge_weight: `[E]`; gradients flow to it. All ones by default.
         num_nodes: The number of nodes.
         normalization: `"none"`, `"gcn"` or `"gcn-improved"`.
@@ -59,6 +64,15 @@ def graph_operator(
     """
     if isinstance(edge_index, SparseOperator):
         return _checked_operator(edge_index, edge_weight, num_nodes, like)
+    if hasattr(edge_index, "operator"):  # a batch of prepared graphs
+        if edge_weight is not None:
+            raise ValueError(
+                "edge_weight was given together with prepared graphs, which bring their weights; "
+                "pass it to GraphBlocks"
+            )
+        dtype = torch.get_default_dtype() if like is None else like.dtype
+        operator = edge_index.operator(normalization, dtype)
+        return _checked_operator(operator, None, num_nodes, like)
     if not isinstance(edge_index, Tensor):
         raise TypeError(
             f"edge_index is a {type(edge_index).__name__}; expected a [2, E] tensor, a "

@@ -69,7 +69,7 @@ class _Multiply(torch.autograd.Function):
         if not transposed:
             return _csr_matmul(pattern.csr, value, x)
         same = value is operator.value or value.data_ptr() == operator.value.data_ptr()
-        turned = operator.transposed_value.detach() if same else value[pattern.to_transposed]
+        turned = operator.transposed_value.detach() if same else pattern.transpose_values(value)
         return _csr_matmul(pattern.transposed, turned, x)
 
     @staticmethod

@@ -44,12 +44,15 @@ class SparsePattern:
         csr: The matrix.
         transposed: Its transpose; the same object for a symmetric pattern.
         to_transposed: `[slots]`; slot `i` of the transpose holds slot `to_transposed[i]`
-            of the matrix.
+            of the matrix. `None` where both come from a larger matrix with its values.
+        block_ptr: `[blocks + 1]`; where the matrix is known to be block-diagonal (a batch of small
+            graphs), the first row of each block. `None` where nothing is known.
     """
 
     csr: CSR
     transposed: CSR
-    to_transposed: Tensor
+    to_transposed: Tensor | None
+    block_ptr: Tensor | None = None
 
     @classmethod
     def from_entries(
@@ -89,6 +92,13 @@ class SparsePattern:
         """`(rows, columns)`."""
         return self.csr.shape
 
+    def transpose_values(self, value: Tensor) -> Tensor:
+        """Values in the order of `csr`, put in the order of `transposed`."""
+        order = self.to_transposed
+        if order is None:  # sorting by column, rows staying ascending, is what transposing means
+            order = torch.argsort(self.csr.col, stable=True)
+        return value.index_select(0, order)
+
 
 @dataclass(frozen=True, eq=False)
 class SparseOperator:
@@ -102,6 +112,8 @@ class SparseOperator:
     Attributes:
         pattern: Where the entries are.
         value: `[slots]`; their values, in the order of `pattern.csr`.
+        known_transposed_value: The values in the order of `pattern.transposed`, where they are
+            known already; otherwise they are worked out when first needed.
 
     Example:
         >>> import torch
@@ -115,6 +127,7 @@ class SparseOperator:
 
     pattern: SparsePattern
     value: Tensor
+    known_transposed_value: Tensor | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -129,7 +142,9 @@ class SparseOperator:
     @cached_property
     def transposed_value(self) -> Tensor:
         """The values in the order of `pattern.transposed`."""
-        value = self.value.index_select(0, self.pattern.to_transposed)
+        if self.known_transposed_value is not None:
+            return self.known_transposed_value
+        value = self.pattern.transpose_values(self.value)
         if (
             self.pattern.is_symmetric
             and not self.value.requires_grad
