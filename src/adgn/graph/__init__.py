@@ -1,0 +1,23 @@
+"""What a graph is to the layers: a sparse operator, validated and normalised once per graph."""
+
+from adgn.graph.adjacency import Adjacency, graph_operator, sparse_features
+from adgn.graph.blocks import GraphBlocks, SelectedGraphs
+from adgn.graph.cache import cache_info, clear_cache
+from adgn.graph.kernels import multiply_reference
+from adgn.graph.layout import EdgeLayout
+from adgn.graph.operator import CSR, SparseOperator, SparsePattern
+
+__all__ = [
+    "CSR",
+    "Adjacency",
+    "EdgeLayout",
+    "GraphBlocks",
+    "SelectedGraphs",
+    "SparseOperator",
+    "SparsePattern",
+    "cache_info",
+    "clear_cache",
+    "graph_operator",
+    "multiply_reference",
+    "sparse_features",
+]

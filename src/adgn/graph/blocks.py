@@ -1,0 +1,202 @@
+"""Many small graphs, prepared once; a batch of them is a few index operations."""
+
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from adgn.graph.adjacency import graph_operator
+from adgn.graph.checks import check_edge_index, check_same_place
+from adgn.graph.layout import Normalization
+from adgn.graph.operator import CSR, SparseOperator, SparsePattern
+
+
+class GraphBlocks:
+    """Many graphs side by side, from which batches are taken without sorting or normalising again.
+
+    The operator of all graphs together is block-diagonal and built once; the operator of a batch
+    consists of rows of it, moved to their new places.
+
+    Args:
+        edge_index: `[2, E]`; the edges of all graphs, each node numbered among all nodes.
+        node_ptr: `[graphs + 1]`; graph `g` has the nodes `node_ptr[g]` to `node_ptr[g + 1] - 1`.
+        edge_weight: `[E]`, optional.
+
+    Example:
+        >>> import torch
+        >>> edges = torch.tensor([[0, 1, 2], [1, 0, 3]])  # graph 0: 0 ↔ 1, graph 1: 2 → 3
+        >>> blocks = GraphBlocks(edges, torch.tensor([0, 2, 4]))
+        >>> second = blocks.select(torch.tensor([1]))
+        >>> second.edge_index.tolist(), second.node_index.tolist()
+        ([[0], [1]], [2, 3])
+    """
+
+    def __init__(
+        self, edge_index: Tensor, node_ptr: Tensor, edge_weight: Tensor | None = None
+    ) -> None:
+        check_node_ptr(node_ptr)
+        check_same_place("node_ptr", node_ptr, "edge_index", edge_index)
+        check_edge_index(edge_index, int(node_ptr[-1]))
+        self.node_ptr = node_ptr.long()
+        self.edge_index = edge_index.long()
+        self.edge_weight = edge_weight
+        graph_of_edge = torch.bucketize(self.edge_index, self.node_ptr[1:], right=True)
+        crossing = (graph_of_edge[0] != graph_of_edge[1]).nonzero()
+        if len(crossing):
+            edge = int(crossing[0])
+            raise ValueError(
+                f"edge_index[:, {edge}] = {edge_index[:, edge].tolist()} joins graph "
+                f"{int(graph_of_edge[0, edge])} with graph {int(graph_of_edge[1, edge])}; the "
+                "graphs of GraphBlocks must be separate"
+            )
+        self._edge_order = torch.argsort(graph_of_edge[0], stable=True)
+        self._edge_count = torch.bincount(graph_of_edge[0], minlength=len(self))
+        self._operators: dict[tuple[Normalization, torch.dtype], SparseOperator] = {}
+
+    def __len__(self) -> int:
+        return self.node_ptr.numel() - 1
+
+    @property
+    def num_nodes(self) -> int:
+        """The nodes of all graphs together."""
+        return int(self.node_ptr[-1])
+
+    def operator(self, normalization: Normalization, dtype: torch.dtype) -> SparseOperator:
+        """The operator of all graphs together."""
+        key = (normalization, dtype)
+        if key not in self._operators:
+            weight = None if self.edge_weight is None else self.edge_weight.to(dtype)
+            like = torch.empty(0, dtype=dtype, device=self.edge_index.device)
+            whole = graph_operator(
+                self.edge_index,
+                weight,
+                num_nodes=self.num_nodes,
+                normalization=normalization,
+                like=like,
+            )
+            _ = whole.transposed_value  # now, so that no batch has to turn values over
+            self._operators[key] = whole
+        return self._operators[key]
+
+    def select(self, graphs: Tensor) -> "SelectedGraphs":
+        """The batch of these graphs, in this order; a graph may come more than once."""
+        if graphs.numel() and not 0 <= int(graphs.min()) <= int(graphs.max()) < len(self):
+            raise IndexError(
+                f"graphs has numbers from {int(graphs.min())} to {int(graphs.max())}, but there "
+                f"are {len(self)} graphs, numbered from 0"
+            )
+        return SelectedGraphs(self, graphs)
+
+    def to(self, device: torch.device | str) -> "GraphBlocks":
+        """The same graphs on another device."""
+        weight = None if self.edge_weight is None else self.edge_weight.to(device)
+        return GraphBlocks(self.edge_index.to(device), self.node_ptr.to(device), weight)
+
+
+class SelectedGraphs:
+    """A batch of graphs out of `GraphBlocks`; layers take it in place of `edge_index`.
+
+    Attributes:
+        node_ptr: `[batch + 1]`; where each graph's nodes begin in the batch.
+        batch: `[N]`; the place in the batch of each node's graph.
+        node_index: `[N]`; for each node of the batch its number among all nodes.
+        num_nodes: The number `N` of nodes in the batch.
+    """
+
+    def __init__(self, blocks: GraphBlocks, graphs: Tensor) -> None:
+        self.blocks = blocks
+        self.graphs = graphs
+        first = blocks.node_ptr[graphs]
+        count = blocks.node_ptr[graphs + 1] - first
+        self.node_ptr = _with_zero(count.cumsum(0))
+        self.num_nodes = int(self.node_ptr[-1])
+        self._shift = self.node_ptr[:-1] - first  # from a node's number to its place in the batch
+        self.batch = torch.repeat_interleave(count, output_size=self.num_nodes)
+        positions = torch.arange(self.num_nodes, device=graphs.device)
+        self.node_index = positions - self._shift[self.batch]
+        self._operators: dict[tuple[Normalization, torch.dtype], SparseOperator] = {}
+
+    def __len__(self) -> int:
+        return self.graphs.numel()
+
+    @property
+    def device(self) -> torch.device:
+        """Where the graphs are."""
+        return self.node_ptr.device
+
+    def operator(self, normalization: Normalization, dtype: torch.dtype) -> SparseOperator:
+        """The operator of the batch, put together when first asked for."""
+        key = (normalization, dtype)
+        if key not in self._operators:
+            self._operators[key] = self._operator(normalization, dtype)
+        return self._operators[key]
+
+    def _operator(self, normalization: Normalization, dtype: torch.dtype) -> SparseOperator:
+        whole = self.blocks.operator(normalization, dtype)
+        csr, slots = self._rows_of(whole.pattern.csr)
+        value = whole.value[slots]
+        if whole.is_symmetric:
+            pattern = SparsePattern(csr, csr, None, self.node_ptr)
+            return SparseOperator(pattern, value, value)
+        transposed, turned_slots = self._rows_of(whole.pattern.transposed)
+        pattern = SparsePattern(csr, transposed, None, self.node_ptr)
+        return SparseOperator(pattern, value, whole.transposed_value[turned_slots])
+
+    @cached_property
+    def edge_index(self) -> Tensor:
+        """The edges of the batch, `[2, E]`, for layers that pass messages along edges."""
+        return self._edges[0]
+
+    @cached_property
+    def edge_number(self) -> Tensor:
+        """`[E]`; for each edge of the batch its number among all edges."""
+        return self._edges[1]
+
+    @property
+    def edge_weight(self) -> Tensor | None:
+        """The weights of the batch's edges, where the graphs have weights."""
+        weight = self.blocks.edge_weight
+        return None if weight is None else weight[self.edge_number]
+
+    @cached_property
+    def _edges(self) -> tuple[Tensor, Tensor]:
+        blocks = self.blocks
+        count = blocks._edge_count[self.graphs]
+        first = (blocks._edge_count.cumsum(0) - blocks._edge_count)[self.graphs]
+        graph, position = _runs(first, count)
+        number = blocks._edge_order[position]
+        return blocks.edge_index[:, number] + self._shift[graph], number
+
+    def _rows_of(self, whole: CSR) -> tuple[CSR, Tensor]:
+        """The batch's rows of a block-diagonal matrix, and the slots that they take along."""
+        first = whole.rowptr[self.blocks.node_ptr[self.graphs]].long()
+        last = whole.rowptr[self.blocks.node_ptr[self.graphs + 1]].long()
+        graph, slots = _runs(first, last - first)
+        dtype = whole.col.dtype
+        lengths = whole.rowptr.diff()[self.node_index]
+        rowptr = _with_zero(lengths.cumsum(0)).to(dtype)
+        col = whole.col[slots] + self._shift[graph].to(dtype)
+        return CSR(rowptr, col, (self.num_nodes, self.num_nodes)), slots
+
+
+def check_node_ptr(node_ptr: Tensor) -> None:
+    """Raises unless `node_ptr` is `[graphs + 1]`, starts at 0 and never falls."""
+    if node_ptr.dim() != 1 or node_ptr.numel() < 1 or node_ptr.is_floating_point():
+        raise ValueError(
+            f"node_ptr has shape {list(node_ptr.shape)} and dtype {node_ptr.dtype}; expected "
+            "integers [graphs + 1]"
+        )
+    if int(node_ptr[0]) != 0 or bool((node_ptr.diff() < 0).any()):
+        raise ValueError("node_ptr must start at 0 and never fall: it counts the nodes so far")
+
+
+def _with_zero(counts: Tensor) -> Tensor:
+    return torch.cat([counts.new_zeros(1), counts])
+
+
+def _runs(first: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+    """The runs `first[i], first[i] + 1, …` of `count[i]` numbers each, and each number's `i`."""
+    total = int(count.sum())
+    run = torch.repeat_interleave(count, output_size=total)
+    start = first - (count.cumsum(0) - count)
+    return run, torch.arange(total, device=first.device) + start[run]

@@ -1,0 +1,152 @@
+"""Checks of what a user passes in: each names the argument, the value and the fix."""
+
+import torch
+from torch import Tensor
+
+INTEGER_TYPES = (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8)
+
+
+def check_edge_index(edge_index: Tensor, num_nodes: int) -> None:
+    """Raises unless `edge_index` is an integer `[2, E]` tensor of nodes below `num_nodes`."""
+    if edge_index.dim() != 2 or edge_index.size(0) != 2:
+        raise ValueError(
+            f"edge_index has shape {list(edge_index.shape)}; expected [2, num_edges], "
+            "sources in the first row and targets in the second"
+        )
+    if edge_index.dtype not in INTEGER_TYPES:
+        raise TypeError(
+            f"edge_index has dtype {edge_index.dtype}; node indices are integers: "
+            "pass edge_index.long()"
+        )
+    if edge_index.numel() == 0:
+        return
+    low, high = (int(bound) for bound in torch.aminmax(edge_index))
+    if low < 0 or high >= num_nodes:
+        wrong = ((edge_index < 0) | (edge_index >= num_nodes)).nonzero()[0].tolist()
+        value = int(edge_index[wrong[0], wrong[1]])
+        raise ValueError(
+            f"edge_index[{wrong[0]}, {wrong[1]}] = {value} is out of range for {num_nodes} nodes; "
+            f"valid nodes are 0 to {num_nodes - 1}, and x needs one row per node"
+        )
+
+
+def check_edge_weight(edge_weight: Tensor, num_edges: int, like: Tensor) -> None:
+    """Raises unless `edge_weight` is a finite number per edge, of `like`'s dtype and device."""
+    if edge_weight.dim() != 1 or edge_weight.numel() != num_edges:
+        raise ValueError(
+            f"edge_weight has shape {list(edge_weight.shape)}; expected [{num_edges}], "
+            "one weight per column of edge_index"
+        )
+    check_same_place("edge_weight", edge_weight, "x", like)
+    check_same_dtype("edge_weight", edge_weight, "x", like)
+    check_finite("edge_weight", edge_weight)
+
+
+def check_features(x: Tensor, channels: int | None = None, like: Tensor | None = None) -> None:
+    """Raises unless `x` holds finite floating-point features `[..., N, channels]`.
+
+    Args:
+        x: Node features.
+        channels: How many features a node must have.
+        like: The weights that will multiply `x`: dtype and device must be the same.
+    """
+    if x.dim() < 2:
+        raise ValueError(
+            f"x has shape {list(x.shape)}; expected [num_nodes, channels]"
+            + ("; pass x.unsqueeze(-1) for one feature per node" if x.dim() == 1 else "")
+        )
+    if channels is not None and x.size(-1) != channels:
+        raise ValueError(
+            f"x has {x.size(-1)} features per node (shape {list(x.shape)}), "
+            f"but in_channels={channels}"
+        )
+    if not x.is_floating_point():
+        raise TypeError(f"x has dtype {x.dtype}; features are floating point: pass x.float()")
+    if like is not None:
+        check_same_place("x", x, "the weights", like)
+        check_same_dtype("x", x, "the weights", like)
+    check_finite("x", x.values() if x.layout == torch.sparse_csr else x)
+
+
+def check_same_place(name: str, tensor: Tensor, other_name: str, other: Tensor) -> None:
+    """Raises unless both tensors are on one device."""
+    if tensor.device != other.device:
+        raise ValueError(
+            f"{name} is on {tensor.device}, but {other_name} on {other.device}; "
+            f"move one of them with .to({str(other.device)!r})"
+        )
+
+
+def check_same_dtype(name: str, tensor: Tensor, other_name: str, other: Tensor) -> None:
+    """Raises unless both tensors are of one dtype (autocast takes care of it where it is on)."""
+    if tensor.dtype != other.dtype and not torch.is_autocast_enabled(tensor.device.type):
+        raise TypeError(
+            f"{name} has dtype {tensor.dtype}, but {other_name} {other.dtype}; "
+            f"convert one of them with .to({other.dtype})"
+        )
+
+
+def check_finite(name: str, tensor: Tensor) -> None:
+    """Raises where `tensor` has a NaN or an infinity, and says where the first one is.
+
+    A finite sum proves that all entries are finite and costs one pass without a temporary;
+    only where the sum is not finite is each entry looked at.
+    """
+    if _values_hidden(tensor) or torch.isfinite(tensor.detach().sum()):
+        return
+    wrong = (~torch.isfinite(tensor)).nonzero()
+    if len(wrong) == 0:  # finite entries whose sum overflows
+        return
+    place = wrong[0].tolist()
+    raise ValueError(
+        f"{name}{place} = {float(tensor[tuple(place)])} is not finite "
+        f"({len(wrong)} of {tensor.numel()} entries are NaN or infinite); "
+        f"clean {name}, or find the step that made it diverge"
+    )
+
+
+def check_batch(batch: Tensor, num_nodes: int, like: Tensor) -> None:
+    """Raises unless `batch` gives each of `num_nodes` nodes the number of its graph."""
+    if batch.dtype not in INTEGER_TYPES:
+        raise TypeError(f"batch has dtype {batch.dtype}; graph numbers are integers")
+    if batch.dim() != 1 or batch.numel() != num_nodes:
+        raise ValueError(
+            f"batch has shape {list(batch.shape)}; expected [{num_nodes}], "
+            "one graph number per node"
+        )
+    check_same_place("batch", batch, "x", like)
+    if batch.numel() and int(batch.min()) < 0:
+        node = int((batch < 0).nonzero()[0])
+        raise ValueError(
+            f"batch[{node}] = {int(batch[node])} is negative; graph numbers start at 0"
+        )
+
+
+def check_positive(name: str, value: float) -> None:
+    """Raises unless `value` is a finite number above zero."""
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not 0 < value < float("inf")
+    ):
+        raise ValueError(f"{name}={value!r} is not valid; it must be a finite number above 0")
+
+
+def check_count(name: str, value: int) -> None:
+    """Raises unless `value` is an integer of at least one."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"{name}={value!r} is not valid; it must be an integer of at least 1")
+
+
+def _values_hidden(tensor: Tensor) -> bool:
+    """Whether entries cannot be read: inside `torch.func`'s vmap, or while compiling."""
+    return torch.compiler.is_compiling() or bool(
+        torch._C._functorch.is_batchedtensor(_innermost(tensor))
+    )
+
+
+def _innermost(tensor: Tensor) -> Tensor:
+    """`tensor` without the wrappers that `grad` and `jvp` put around it."""
+    while torch._C._functorch.is_gradtrackingtensor(tensor):
+        tensor = torch._C._functorch.get_unwrapped(tensor)
+    return tensor

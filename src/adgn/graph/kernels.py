@@ -1,0 +1,131 @@
+"""How a sparse operator is applied. The seam: a faster kernel replaces `_csr_matmul`."""
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from adgn.graph.operator import CSR, SparseOperator
+
+# Rows of the gradient of the values are dot products of gathered states; so many numbers
+# at most are gathered at once, which bounds the memory that a large graph needs for them.
+_GATHER_LIMIT = 2**25
+
+
+def multiply(operator: "SparseOperator", x: Tensor) -> Tensor:
+    """`operator @ x`, differentiable in `x` and in the operator's values.
+
+    Args:
+        operator: The sparse matrix, `[rows, columns]`.
+        x: `[..., columns, channels]`; leading dimensions share the graph.
+
+    Returns:
+        `[..., rows, channels]`.
+    """
+    rows, columns = operator.shape
+    if x.dim() < 2 or x.size(-2) != columns:
+        raise ValueError(
+            f"x has shape {list(x.shape)}; the operator of shape {[rows, columns]} multiplies "
+            f"[..., {columns}, channels]"
+        )
+    if torch.is_autocast_enabled(x.device.type):
+        # Sparse products have no half-precision kernel on every device.
+        with torch.autocast(x.device.type, enabled=False):
+            return multiply(operator, x.to(operator.value.dtype))
+    if x.dim() == 2:
+        return _apply(operator.value, x, operator, False)
+    flat = x.movedim(-2, 0)
+    product = _apply(operator.value, flat.reshape(columns, -1), operator, False)
+    return product.view(rows, *flat.shape[1:]).movedim(0, -2)
+
+
+def multiply_reference(operator: "SparseOperator", x: Tensor) -> Tensor:
+    """The same product, as plainly as it can be written: gather, weigh, add up.
+
+    The kernels are tested against it.
+    """
+    csr = operator.pattern.csr
+    messages = operator.value.unsqueeze(-1) * x[csr.col.long()]
+    return x.new_zeros(csr.shape[0], x.size(-1)).index_add(0, csr.row.long(), messages)
+
+
+def _csr_matmul(csr: "CSR", value: Tensor, x: Tensor) -> Tensor:
+    matrix = torch.sparse_csr_tensor(csr.rowptr, csr.col, value, csr.shape, check_invariants=False)
+    return matrix @ x
+
+
+def _apply(value: Tensor, x: Tensor, operator: "SparseOperator", transposed: bool) -> Tensor:
+    product: Tensor = _Multiply.apply(value, x, operator, transposed)  # type: ignore[no-untyped-call]
+    return product
+
+
+class _Multiply(torch.autograd.Function):
+    """`A @ x` or `Aᵀ @ x`; the backward of one is the other, so it nests to any order."""
+
+    @staticmethod
+    def forward(value: Tensor, x: Tensor, operator: "SparseOperator", transposed: bool) -> Tensor:
+        pattern = operator.pattern
+        if not transposed:
+            return _csr_matmul(pattern.csr, value, x)
+        same = value is operator.value or value.data_ptr() == operator.value.data_ptr()
+        turned = operator.transposed_value.detach() if same else pattern.transpose_values(value)
+        return _csr_matmul(pattern.transposed, turned, x)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        value, x, ctx.operator, ctx.transposed = inputs
+        # x is needed only for the gradient of the values: not keeping it saves one state per layer.
+        ctx.save_for_backward(value, x if ctx.needs_input_grad[0] else None)
+        ctx.save_for_forward(value, x)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
+        value, x = ctx.saved_tensors
+        grad_value = grad_x = None
+        if ctx.needs_input_grad[0]:
+            ends = (x, grad) if ctx.transposed else (grad, x)
+            grad_value = _slot_products(ctx.operator.pattern.csr, *ends)
+        if ctx.needs_input_grad[1]:
+            grad_x = _apply(value, grad, ctx.operator, not ctx.transposed)
+        return grad_value, grad_x, None, None
+
+    @staticmethod
+    def jvp(ctx: Any, value_tangent: Tensor | None, x_tangent: Tensor | None, *_: None) -> Tensor:
+        value, x = ctx.saved_tensors
+        parts = []
+        if x_tangent is not None:
+            parts.append(_apply(value, x_tangent, ctx.operator, ctx.transposed))
+        if value_tangent is not None:
+            parts.append(_apply(value_tangent, x, ctx.operator, ctx.transposed))
+        return sum(parts[1:], parts[0])
+
+    @staticmethod
+    def vmap(
+        info: Any,
+        in_dims: tuple[int | None, ...],
+        value: Tensor,
+        x: Tensor,
+        operator: Any,
+        transposed: bool,
+    ) -> tuple[Tensor, int]:
+        value_dim, x_dim = in_dims[:2]
+        if value_dim is not None:
+            values = value.movedim(value_dim, 0)
+            states = x.movedim(x_dim, 0) if x_dim is not None else x.expand(len(values), *x.shape)
+            products = [
+                _apply(v, s, operator, transposed) for v, s in zip(values, states, strict=True)
+            ]
+            return torch.stack(products), 0
+        # One wide product for the whole batch: the columns of x are independent of each other.
+        assert x_dim is not None
+        wide = x.movedim(x_dim, 1)
+        product = _apply(value, wide.reshape(wide.size(0), -1), operator, transposed)
+        return product.view(-1, *wide.shape[1:]), 1
+
+
+def _slot_products(csr: "CSR", left: Tensor, right: Tensor) -> Tensor:
+    """`left[row] · right[col]` for each slot: the gradient of `A @ x` in A's values."""
+    step = max(1, _GATHER_LIMIT // max(1, left.size(-1)))
+    row, col = torch.split(csr.row, step), torch.split(csr.col, step)
+    return torch.cat([(left[r] * right[c]).sum(-1) for r, c in zip(row, col, strict=True)])

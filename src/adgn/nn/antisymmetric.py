@@ -1,0 +1,159 @@
+"""The anti-symmetric layer: one update, used by every A-DGN in the package."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from adgn.graph import Adjacency
+from adgn.graph.checks import check_count, check_features, check_positive
+from adgn.nn.aggregation import (
+    LinearAggregation,
+    check_aggregated,
+    reset_bias,
+    reset_linear,
+    resolve_aggregation,
+)
+from adgn.nn.integration import integrate
+from adgn.nn.resolve import Activation, resolve_activation
+
+
+class AntiSymmetricConv(nn.Module):
+    r"""The anti-symmetric graph convolution from ["Anti-Symmetric DGN: a stable architecture for
+    Deep Graph Networks"](https://openreview.net/forum?id=J3Y7cgZOOS).
+
+    $$
+    \mathbf{x}_u \leftarrow \mathbf{x}_u + \epsilon\, \sigma\left(
+        (\mathbf{W} - \mathbf{W}^\top - \gamma \mathbf{I})\, \mathbf{x}_u
+        + \Phi(\mathbf{X}, \mathcal{N}_u) + \mathbf{b}\right)
+    $$
+
+    It takes the arguments of PyG's layer of the same name and shares its state dict. It differs
+    in three ways: `phi` may be a name, the graph is validated and normalised once and not at
+    each call, and the weights start as the paper's do (PyG: Glorot for $\mathbf{V}$, zero
+    for $\mathbf{b}$).
+
+    Args:
+        in_channels: The size $d$ of a node's state.
+        phi: The aggregation $\Phi$: `"gcn"` (also for `None`, as in PyG), `"sum"`, or a
+            module called as `phi(x, edge_index, *args, **kwargs)`.
+        num_iters: How many times the update is applied, with the same weights.
+        epsilon: The step size $\epsilon > 0$.
+        gamma: The strength $\gamma \ge 0$ of the diffusion that keeps the discrete
+            update stable.
+        act: The activation $\sigma$, monotonically non-decreasing for the theory to hold.
+        act_kwargs: Arguments for an `act` given by name.
+        bias: Whether there is a $\mathbf{b}$.
+
+    Shapes:
+        - **input:** states `[N, d]` (or `[..., N, d]` for several states on one graph), graph as
+          `[2, E]` tensor, `EdgeIndex`, sparse `[N, N]` matrix or operator, edge weights `[E]`
+          (optional)
+        - **output:** states of the input's shape
+
+    Example:
+        >>> import torch
+        >>> from adgn.nn import AntiSymmetricConv
+        >>> conv = AntiSymmetricConv(16, phi="sum", num_iters=8)
+        >>> x, edge_index = torch.randn(3, 16), torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+        >>> conv(x, edge_index).shape
+        torch.Size([3, 16])
+    """
+
+    eye: Tensor
+    bias: nn.Parameter | None
+
+    def __init__(
+        self,
+        in_channels: int,
+        phi: str | nn.Module | None = None,
+        num_iters: int = 1,
+        epsilon: float = 0.1,
+        gamma: float = 0.1,
+        act: str | Activation | None = "tanh",
+        act_kwargs: Mapping[str, Any] | None = None,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        check_count("in_channels", in_channels)
+        check_count("num_iters", num_iters)
+        check_positive("epsilon", epsilon)
+        check_gamma(gamma)
+        self.in_channels = in_channels
+        self.num_iters = num_iters
+        self.epsilon = epsilon
+        self.gamma = gamma
+        self.act = resolve_activation(act, act_kwargs)
+        self.W = nn.Parameter(torch.empty(in_channels, in_channels))
+        self.register_buffer("eye", torch.eye(in_channels))
+        self.phi = resolve_aggregation(phi, in_channels)
+        if bias:
+            self.bias = nn.Parameter(torch.empty(in_channels))
+        else:
+            self.register_parameter("bias", None)
+        self._reset_own_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws new weights for the layer and, where it can do so, for `phi`."""
+        self._reset_own_parameters()
+        if hasattr(self.phi, "reset_parameters"):
+            self.phi.reset_parameters()  # type: ignore[operator]
+
+    def _reset_own_parameters(self) -> None:
+        reset_linear(self.W)
+        if self.bias is not None:
+            reset_bias(self.bias, self.in_channels)
+
+    def own_weight(self) -> Tensor:
+        r"""$\mathbf{W} - \mathbf{W}^\top - \gamma \mathbf{I}$, what multiplies a node's state."""
+        return self.W - self.W.t() - self.gamma * self.eye
+
+    def forward(self, x: Tensor, edge_index: Adjacency, *args: Any, **kwargs: Any) -> Tensor:
+        """Applies the update `num_iters` times.
+
+        Args:
+            x: States, `[..., N, d]`.
+            edge_index: The graph.
+            *args: Passed to `phi`; for `"gcn"` and `"sum"` the edge weights `[E]`.
+            **kwargs: Passed to `phi`; for `"gcn"` and `"sum"` `edge_weight`.
+        """
+        check_features(x, self.in_channels, like=self.W)
+        if isinstance(self.phi, LinearAggregation):
+            return integrate(
+                x,
+                self.phi.operator(x, edge_index, *args, **kwargs),
+                self.own_weight(),
+                self.phi.lin.weight,
+                self.bias,
+                epsilon=self.epsilon,
+                act=self.act,
+                num_steps=self.num_iters,
+            )
+        own = self.own_weight().t()
+        for _ in range(self.num_iters):
+            h = self.phi(x, edge_index, *args, **kwargs)
+            check_aggregated(self.phi, h, x)
+            h = x @ own + h
+            if self.bias is not None:
+                h = h + self.bias
+            if self.act is not None:
+                h = self.act(h)
+            x = torch.add(x, h, alpha=self.epsilon)
+        return x
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({self.in_channels}, phi={self.phi}, "
+            f"num_iters={self.num_iters}, epsilon={self.epsilon}, gamma={self.gamma})"
+        )
+
+
+def check_gamma(gamma: float) -> None:
+    """Raises unless `gamma` is a finite number that is not negative."""
+    valid = isinstance(gamma, int | float) and not isinstance(gamma, bool)
+    if not valid or not 0 <= gamma < float("inf"):
+        raise ValueError(
+            f"gamma={gamma!r} is not valid; it must be a finite number of at least 0 "
+            "(a negative one would make the update unstable)"
+        )

@@ -1,0 +1,148 @@
+"""A-DGN: the anti-symmetric deep graph network."""
+
+from typing import Any
+
+from torch import Tensor, nn
+
+from adgn.graph import Adjacency
+from adgn.graph.checks import check_count
+from adgn.nn.antisymmetric import AntiSymmetricConv
+from adgn.nn.network import GraphNetwork, Level
+from adgn.nn.resolve import Activation
+
+
+class AntiSymmetricPropagation(nn.Module):
+    """`num_layers` anti-symmetric updates, with shared or layer-dependent weights.
+
+    Args:
+        channels: The size of a node's state.
+        num_layers: How many updates.
+        phi: The aggregation, see `AntiSymmetricConv`. A module (rather than a name)
+            works with `weight_sharing=True` only, as there is just one of it.
+        weight_sharing: One set of weights for all layers, or one per layer.
+        train_recurrent: `False` keeps W, V and b at their initial values.
+        **options: `epsilon`, `gamma`, `act` and `bias` of `AntiSymmetricConv`.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        num_layers: int,
+        *,
+        phi: str | nn.Module | None,
+        weight_sharing: bool,
+        train_recurrent: bool,
+        **options: Any,
+    ) -> None:
+        super().__init__()
+        check_count("num_layers", num_layers)
+        if isinstance(phi, nn.Module) and not weight_sharing:
+            raise ValueError(
+                f"phi={type(phi).__name__}(...) is one module, but weight_sharing=False needs one "
+                "per layer; pass the name of an aggregation, or set weight_sharing=True"
+            )
+        steps = [num_layers] if weight_sharing else [1] * num_layers
+        self.num_layers = num_layers
+        self.layers = nn.ModuleList(
+            AntiSymmetricConv(channels, phi, num_iters=count, **options) for count in steps
+        )
+        self.layers.requires_grad_(train_recurrent)
+
+    def forward(
+        self, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None, **kwargs: Any
+    ) -> Tensor:
+        """The states after all layers."""
+        if edge_weight is not None:
+            kwargs["edge_weight"] = edge_weight
+        for layer in self.layers:
+            x = layer(x, edge_index, **kwargs)
+        return x
+
+
+class ADGN(GraphNetwork):
+    r"""The anti-symmetric deep graph network of [Gravina, Bacciu and Gallicchio (ICLR 2023)](https://openreview.net/forum?id=J3Y7cgZOOS).
+
+    $$
+    \mathbf{x}_u^\ell = \mathbf{x}_u^{\ell-1} + \epsilon\, \sigma\left(
+        (\mathbf{W} - \mathbf{W}^\top - \gamma \mathbf{I})\, \mathbf{x}_u^{\ell-1}
+        + \Phi(\mathbf{X}^{\ell-1}, \mathcal{N}_u) + \mathbf{b}\right),
+    \qquad \ell = 1, \dots, L
+    $$
+
+    between an encoder and a readout (see `GraphNetwork`). The signal travels one edge per
+    layer, and the integration time is $T = L \epsilon$.
+
+    Args:
+        in_channels: Features per node.
+        hidden_channels: The size $d$ of a node's state.
+        out_channels: Outputs per node or graph.
+        num_layers: The number $L$ of layers: at least the distance that matters.
+        phi: The aggregation $\Phi$: `"sum"`, `"gcn"` or a module.
+        weight_sharing: One (W, V, b) for all layers, or one per layer.
+        epsilon: The step size $\epsilon > 0$.
+        gamma: The diffusion $\gamma \ge 0$.
+        act: The activation $\sigma$.
+        bias: Whether there is a $\mathbf{b}$.
+        train_recurrent: `False` is the randomised variant: W, V and b stay as initialised and
+            only encoder and readout are trained.
+        level: `"node"` or `"graph"`.
+        encoder: `"linear"` or `"none"`.
+        readout: `"linear"`, `"mlp"` or `"none"`.
+        dropout: The share of entries dropped, while training, of the first and of the last states.
+
+    Shapes:
+        - **input:** features `[N, in_channels]`, graph, edge weights `[E]` (optional), graph
+          numbers `[N]` (at graph level)
+        - **output:** `[N, out_channels]` or `[graphs, out_channels]`
+
+    Example:
+        >>> import torch
+        >>> from adgn.nn import ADGN
+        >>> ring = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
+        >>> model = ADGN(3, 32, 5, num_layers=20, level="graph")
+        >>> model(torch.randn(4, 3), ring, batch=torch.zeros(4, dtype=torch.long)).shape
+        torch.Size([1, 5])
+        >>> model.parameter_counts()["propagation"]  # W, V: 32 × 32 each; b: 32
+        2080
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        num_layers: int,
+        *,
+        phi: str | nn.Module | None = "sum",
+        weight_sharing: bool = True,
+        epsilon: float = 0.1,
+        gamma: float = 0.1,
+        act: str | Activation | None = "tanh",
+        bias: bool = True,
+        train_recurrent: bool = True,
+        level: Level = "node",
+        encoder: str | None = "linear",
+        readout: str = "linear",
+        dropout: float = 0.0,
+    ) -> None:
+        propagation = AntiSymmetricPropagation(
+            hidden_channels,
+            num_layers,
+            phi=phi,
+            weight_sharing=weight_sharing,
+            train_recurrent=train_recurrent,
+            epsilon=epsilon,
+            gamma=gamma,
+            act=act,
+            bias=bias,
+        )
+        super().__init__(
+            in_channels,
+            hidden_channels,
+            out_channels,
+            propagation,
+            level=level,
+            encoder=encoder,
+            readout=readout,
+            dropout=dropout,
+        )

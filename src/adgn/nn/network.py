@@ -1,0 +1,187 @@
+"""The shell that every model shares: encoder → propagation → readout."""
+
+from collections import OrderedDict
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import global_add_pool, global_max_pool, global_mean_pool
+
+from adgn.graph import Adjacency, sparse_features
+from adgn.graph.adjacency import SPARSE_LAYOUTS
+from adgn.graph.checks import check_batch, check_count, check_features
+from adgn.nn.resolve import check_choice
+
+Level = Literal["node", "graph"]
+LEVELS: tuple[Level, ...] = ("node", "graph")
+ENCODERS = ("linear", "none")
+READOUTS = ("linear", "mlp", "none")
+_POOLS = (global_add_pool, global_max_pool, global_mean_pool)
+
+
+class GraphNetwork(nn.Module):
+    r"""Encoder, propagation and readout: what all models have in common.
+
+    $$
+    \mathbf{X}^0 = \mathrm{encoder}(\mathbf{F}), \qquad
+    \mathbf{X}^L = \mathrm{propagation}(\mathbf{X}^0, \mathcal{G}), \qquad
+    \hat{\mathbf{y}} = \mathrm{readout}(\mathbf{X}^L)
+    $$
+
+    At graph level the readout reads the sum, the maximum and the mean over a graph's nodes, next
+    to each other.
+
+    Args:
+        in_channels: Features per node.
+        hidden_channels: The size $d$ of a node's state.
+        out_channels: Outputs per node or graph.
+        propagation: A module called as `propagation(x, edge_index, edge_weight)` (and
+            `edge_attr` where edge features are given) that maps states `[N, d]` to states
+            `[N, d]`.
+        level: `"node"`: one output per node; `"graph"`: one per graph.
+        encoder: `"linear"` (no activation), or `"none"`: the features are the first states.
+        readout: `"linear"`; `"mlp"`: the paper's two linear layers with LeakyReLU after
+            each; or `"none"`: the states (at graph level the pooled states) are the outputs.
+        dropout: The share of entries dropped, while training, of the first and of the last states.
+
+    Shapes:
+        - **input:** features `[N, in_channels]`, dense or sparse CSR; a graph; edge weights
+          `[E]`, graph numbers `[N]`, edge features `[E, F]` (all three optional)
+        - **output:** `[N, out_channels]` or `[graphs, out_channels]`
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        propagation: nn.Module,
+        *,
+        level: Level = "node",
+        encoder: str | None = "linear",
+        readout: str = "linear",
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        for name, value in (
+            ("in_channels", in_channels),
+            ("hidden_channels", hidden_channels),
+            ("out_channels", out_channels),
+        ):
+            check_count(name, value)
+        check_choice("level", level, LEVELS)
+        encoder = "none" if encoder is None else encoder
+        check_choice("encoder", encoder, ENCODERS)
+        check_choice("readout", readout, READOUTS)
+        if not 0 <= dropout < 1:
+            raise ValueError(f"dropout={dropout!r} is not valid; it must be in [0, 1)")
+        if encoder == "none" and in_channels != hidden_channels:
+            raise ValueError(
+                f"encoder='none' needs hidden_channels={hidden_channels} to equal "
+                f"in_channels={in_channels}; use encoder='linear' or the same size"
+            )
+        self.in_channels = in_channels
+        self.hidden_channels = hidden_channels
+        self.out_channels = out_channels
+        self.level = level
+        self.dropout = nn.Dropout(dropout)
+        self.encoder = nn.Linear(in_channels, hidden_channels) if encoder == "linear" else None
+        self.propagation = propagation
+        read = hidden_channels if level == "node" else len(_POOLS) * hidden_channels
+        if readout == "none" and out_channels != read:
+            raise ValueError(f"readout='none' gives {read} outputs; set out_channels={read}")
+        self.readout = _build_readout(readout, read, out_channels)
+
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Adjacency,
+        edge_weight: Tensor | None = None,
+        batch: Tensor | None = None,
+        *,
+        batch_size: int | None = None,
+        edge_attr: Tensor | None = None,
+    ) -> Tensor:
+        """The outputs of all nodes or graphs.
+
+        Args:
+            x: Features, `[N, in_channels]`.
+            edge_index: The graph, or several side by side as in a PyG batch.
+            edge_weight: `[E]`.
+            batch: `[N]`; the graph that each node belongs to. Needed at graph level.
+            batch_size: The number of graphs; by default the largest number in `batch` plus one.
+            edge_attr: Edge features, for a propagation that uses them.
+        """
+        if self.level == "graph" and batch is None:
+            raise ValueError(
+                "batch=None, but level='graph' pools the nodes of each graph: pass the graph "
+                "number of each node, torch.zeros(num_nodes, dtype=torch.long) for a single graph"
+            )
+        states = self.dropout(self.encode(x))
+        extra = {} if edge_attr is None else {"edge_attr": edge_attr}
+        states = self.propagation(states, edge_index, edge_weight, **extra)
+        states = self.dropout(states)
+        if batch is not None and self.level == "graph":
+            check_batch(batch, x.size(0), states)
+            states = torch.cat([pool(states, batch, batch_size) for pool in _POOLS], dim=-1)
+        output: Tensor = self.readout(states)
+        return output
+
+    def encode(self, x: Tensor) -> Tensor:
+        """The first states, `[N, hidden_channels]`; sparse features are never made dense."""
+        weight = next(self.parameters(), None)
+        if x.layout in SPARSE_LAYOUTS:
+            if x.layout != torch.sparse_csr:
+                raise ValueError(
+                    f"x has layout {x.layout}; sparse features are CSR: pass x.to_sparse_csr()"
+                )
+            if self.encoder is None:
+                raise ValueError("sparse x needs an encoder; use encoder='linear' or a dense x")
+            check_features(x, self.in_channels, like=weight)
+            product = sparse_features(x) @ self.encoder.weight.t()
+            return product if self.encoder.bias is None else product + self.encoder.bias
+        check_features(x, self.in_channels, like=weight)
+        if self.encoder is None:
+            return x
+        encoded: Tensor = self.encoder(x)
+        return encoded
+
+    def reset_parameters(self) -> None:
+        """Draws new weights for all parts."""
+        for part in self.modules():
+            if part is not self and hasattr(part, "reset_parameters"):
+                part.reset_parameters()  # type: ignore[operator]
+
+    def parameter_counts(self) -> dict[str, int]:
+        """Trainable numbers per part: `encoder`, `propagation`, `readout` and `total`."""
+        parts = {
+            name: sum(p.numel() for p in part.parameters() if p.requires_grad) if part else 0
+            for name, part in (
+                ("encoder", self.encoder),
+                ("propagation", self.propagation),
+                ("readout", self.readout),
+            )
+        }
+        return {**parts, "total": sum(parts.values())}
+
+    def extra_repr(self) -> str:
+        """Sizes and level, for `repr`."""
+        return (
+            f"{self.in_channels} → {self.hidden_channels} → {self.out_channels}, "
+            f"level={self.level!r}"
+        )
+
+
+def _build_readout(name: str, in_channels: int, out_channels: int) -> nn.Module:
+    if name == "none":
+        return nn.Identity()
+    if name == "linear":
+        return nn.Linear(in_channels, out_channels)
+    middle = max(1, in_channels // 2)
+    layers: OrderedDict[str, Any] = OrderedDict(
+        hidden=nn.Linear(in_channels, middle),
+        hidden_act=nn.LeakyReLU(),
+        output=nn.Linear(middle, out_channels),
+        output_act=nn.LeakyReLU(),
+    )
+    return nn.Sequential(layers)

@@ -1,0 +1,68 @@
+"""Strings resolve to objects: `act="tanh"`, `level="node"`."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from torch import Tensor, nn
+from torch_geometric.nn.resolver import activation_resolver
+
+from adgn.choices import unknown_name
+
+Activation = Callable[[Tensor], Tensor]
+
+_ACTIVATIONS: Mapping[str, type[nn.Module]] = {
+    "celu": nn.CELU,
+    "elu": nn.ELU,
+    "gelu": nn.GELU,
+    "hardtanh": nn.Hardtanh,
+    "identity": nn.Identity,
+    "leakyrelu": nn.LeakyReLU,
+    "mish": nn.Mish,
+    "relu": nn.ReLU,
+    "relu6": nn.ReLU6,
+    "selu": nn.SELU,
+    "sigmoid": nn.Sigmoid,
+    "silu": nn.SiLU,
+    "softplus": nn.Softplus,
+    "tanh": nn.Tanh,
+}
+
+
+def resolve_activation(
+    act: str | Activation | None, act_kwargs: Mapping[str, Any] | None = None
+) -> Activation | None:
+    """The activation of a name, a class or a callable; `None` stays `None` (identity).
+
+    Names are those of torch's modules, upper or lower case, with or without underscores.
+
+    Example:
+        >>> resolve_activation("leaky_relu", {"negative_slope": 0.2})
+        LeakyReLU(negative_slope=0.2)
+    """
+    if isinstance(act, str):
+        name = act.lower().replace("_", "").replace(" ", "")
+        if name in _ACTIVATIONS:
+            return _ACTIVATIONS[name](**(act_kwargs or {}))
+        try:
+            resolved: Activation = activation_resolver(act, **(act_kwargs or {}))
+        except ValueError:
+            raise unknown_name("act", act, _ACTIVATIONS) from None
+        return resolved
+    if act is None or isinstance(act, nn.Module):
+        return act
+    if isinstance(act, type) and issubclass(act, nn.Module):
+        module: nn.Module = act(**(act_kwargs or {}))
+        return module
+    if callable(act) and not isinstance(act, type):
+        return act
+    raise TypeError(
+        f"act is a {type(act).__name__}; expected a name such as 'tanh', a torch.nn.Module, "
+        "a callable or None"
+    )
+
+
+def check_choice(argument: str, value: object, choices: Iterable[str]) -> None:
+    """Raises unless `value` is one of the names in `choices`."""
+    names = list(choices)
+    if value not in names:
+        raise unknown_name(argument, value, names)
