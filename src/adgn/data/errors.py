@@ -1,9 +1,6 @@
-"""What can go wrong with a data set on disk, and how a name that does not exist is refused."""
+"""What can go wrong with a data set on disk."""
 
-import difflib
-from collections.abc import Iterable
-
-__all__ = ["DamagedFileError", "DataError", "MissingFileError", "unknown_name"]
+__all__ = ["DamagedFileError", "DataError", "MissingFileError"]
 
 
 class DataError(RuntimeError):
@@ -16,16 +13,3 @@ class MissingFileError(DataError, FileNotFoundError):
 
 class DamagedFileError(DataError):
     """A file is truncated, changed, or not what its name says."""
-
-
-def unknown_name(argument: str, name: object, valid: Iterable[str]) -> ValueError:
-    """The error for a name that is not among the valid ones, with the nearest one suggested.
-
-    Example:
-        >>> unknown_name("target", "ssps", ["sssp", "diameter"])
-        ValueError("target='ssps' is unknown; did you mean 'sssp'? Valid: sssp, diameter")
-    """
-    names = list(valid)
-    close = difflib.get_close_matches(str(name).lower(), names, n=1, cutoff=0.4)
-    hint = f"did you mean {close[0]!r}? " if close else ""
-    return ValueError(f"{argument}={name!r} is unknown; {hint}Valid: {', '.join(names)}")

@@ -102,7 +102,9 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     except FileNotFoundError:
         raise
     except (SafetensorError, OSError, ValueError) as error:
-        raise DamagedFileError(f"{path} is damaged ({error}); delete it to have it made again") from error
+        raise DamagedFileError(
+            f"{path} is damaged ({error}); delete it to have it made again"
+        ) from error
     if metadata.get(_DIGEST_KEY) != sha256_of_tensors(tensors):
         raise DamagedFileError(
             f"{path} is damaged (its contents do not match its checksum); "

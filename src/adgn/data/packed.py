@@ -39,7 +39,8 @@ class PackedGraphs:
 
     Example:
         >>> pair = Data(x=torch.ones(2, 1), edge_index=torch.tensor([[0], [1]]), y=torch.ones(1, 1))
-        >>> one = Data(x=torch.zeros(1, 1), edge_index=torch.empty(2, 0).long(), y=torch.zeros(1, 1))
+        >>> no_edge = torch.empty(2, 0, dtype=torch.long)
+        >>> one = Data(x=torch.zeros(1, 1), edge_index=no_edge, y=torch.zeros(1, 1))
         >>> packed = PackedGraphs.from_data_list([pair, one], y_level="graph")
         >>> len(packed), packed[0].num_nodes
         (2, 2)
@@ -125,8 +126,10 @@ class PackedGraphs:
 
     def to(self, device: torch.device | str) -> "PackedGraphs":
         """The same graphs on another device."""
-        tensors = {
-            name: value.to(device) for name, value in vars(self).items() if isinstance(value, Tensor)
+        tensors: dict[str, Any] = {
+            name: value.to(device)
+            for name, value in vars(self).items()
+            if isinstance(value, Tensor)
         }
         return replace(self, **tensors)
 
@@ -161,9 +164,7 @@ class PackedGraphs:
             x=chosen.x,
             edge_index=chosen.edge_index[:, edges] + shift,
             y=chosen.y,
-            batch=numbers.repeat_interleave(
-                chosen.node_ptr.diff(), output_size=chosen.x.shape[0]
-            ),
+            batch=numbers.repeat_interleave(chosen.node_ptr.diff(), output_size=chosen.x.shape[0]),
             ptr=chosen.node_ptr,
         )
         if chosen.readout is not None:
@@ -218,9 +219,10 @@ def _check_graph(number: int, graph: Data, y_level: Level) -> None:
             f"graphs[{number}].y is {found}; y_level={y_level!r} needs {rows} row(s) for a graph "
             f"of {graph.num_nodes} nodes"
         )
-    if graph.num_edges and not 0 <= int(graph.edge_index.min()) <= int(
-        graph.edge_index.max()
-    ) < graph.num_nodes:
+    if (
+        graph.num_edges
+        and not 0 <= int(graph.edge_index.min()) <= int(graph.edge_index.max()) < graph.num_nodes
+    ):
         raise ValueError(
             f"graphs[{number}].edge_index has node numbers from {int(graph.edge_index.min())} to "
             f"{int(graph.edge_index.max())}; the graph has {graph.num_nodes} nodes"
@@ -232,7 +234,7 @@ def _check_graph(number: int, graph: Data, y_level: Level) -> None:
         )
 
 
-class PackedDataset(Dataset):
+class PackedDataset(Dataset):  # type: ignore[misc]  # PyG is untyped
     """A PyG data set over ``PackedGraphs``: works with PyG's loaders, slices and transforms.
 
     ``dataset[i]`` is a PyG ``Data``; ``dataset[10:20]`` a smaller data set; ``dataset.packed`` the

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from adgn.data.errors import unknown_name
+from adgn.choices import unknown_name
 from adgn.data.files import cache_path, load_or_build
 from adgn.data.packed import PackedDataset, PackedGraphs, offsets
 from adgn.data.property_generator import PAPER_NOISE, RandomGraph, graph_chain
@@ -197,7 +197,9 @@ def generate(settings: PropertySettings, progress: Progress | None = None) -> di
     total = sum(graphs for _, _, graphs in blocks)
     chain = graph_chain(
         settings.seed,
-        itertools.chain.from_iterable(itertools.repeat(nodes, graphs) for _, nodes, graphs in blocks),
+        itertools.chain.from_iterable(
+            itertools.repeat(nodes, graphs) for _, nodes, graphs in blocks
+        ),
         settings.edge_noise,
     )
     pieces: dict[str, list[Tensor]] = {}

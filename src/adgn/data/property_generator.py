@@ -12,10 +12,13 @@ import math
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
+
+Graph: TypeAlias = Any  # networkx does not say what its generators return
 
 __all__ = ["GRAPH_TYPES", "RandomGraph", "draw_graph", "graph_chain"]
 
@@ -52,12 +55,12 @@ class _Streams:
         self.numpy = np.random.RandomState(self.seed)
 
 
-def _erdos_renyi(n: int, streams: _Streams) -> nx.Graph:
+def _erdos_renyi(n: int, streams: _Streams) -> Graph:
     degree = streams.python.random() * n
     return nx.fast_gnp_random_graph(n, degree / n, seed=streams.seed)
 
 
-def _barabasi_albert(n: int, streams: _Streams) -> nx.Graph:
+def _barabasi_albert(n: int, streams: _Streams) -> Graph:
     degree = int(streams.python.random() * (n - 1)) + 1
     return nx.barabasi_albert_graph(n, degree, seed=streams.seed)
 
@@ -67,42 +70,42 @@ def _shorter_side(n: int) -> int:
     return max(m for m in range(1, math.isqrt(n) + 1) if n % m == 0)
 
 
-def _grid(n: int, streams: _Streams) -> nx.Graph:
+def _grid(n: int, streams: _Streams) -> Graph:
     m = _shorter_side(n)
     return nx.grid_2d_graph(m, n // m)
 
 
-def _caveman(n: int, streams: _Streams) -> nx.Graph:
+def _caveman(n: int, streams: _Streams) -> Graph:
     m = _shorter_side(n)
     return nx.caveman_graph(m, n // m)
 
 
-def _tree(n: int, streams: _Streams) -> nx.Graph:
+def _tree(n: int, streams: _Streams) -> Graph:
     return nx.random_powerlaw_tree(n, seed=streams.seed, tries=10_000)
 
 
-def _ladder(n: int, streams: _Streams) -> nx.Graph:
+def _ladder(n: int, streams: _Streams) -> Graph:
     graph = nx.ladder_graph(n // 2)
     if n % 2 == 1:
         graph.add_edge(0, n - 1)
     return graph
 
 
-def _line(n: int, streams: _Streams) -> nx.Graph:
+def _line(n: int, streams: _Streams) -> Graph:
     return nx.path_graph(n)
 
 
-def _star(n: int, streams: _Streams) -> nx.Graph:
+def _star(n: int, streams: _Streams) -> Graph:
     return nx.star_graph(n - 1)
 
 
-def _backbone(n: int, length: int) -> nx.Graph:
+def _backbone(n: int, length: int) -> Graph:
     graph = nx.empty_graph(n)
     nx.add_path(graph, range(length))
     return graph
 
 
-def _caterpillar(n: int, streams: _Streams) -> nx.Graph:
+def _caterpillar(n: int, streams: _Streams) -> Graph:
     streams.restart_numpy()
     length = streams.numpy.randint(1, n)
     graph = _backbone(n, length)
@@ -111,7 +114,7 @@ def _caterpillar(n: int, streams: _Streams) -> nx.Graph:
     return graph
 
 
-def _lobster(n: int, streams: _Streams) -> nx.Graph:
+def _lobster(n: int, streams: _Streams) -> Graph:
     streams.restart_numpy()
     length = streams.numpy.randint(1, n)
     legs_end = streams.numpy.randint(length + 1, n + 1)
@@ -123,7 +126,7 @@ def _lobster(n: int, streams: _Streams) -> nx.Graph:
     return graph
 
 
-_Builder = Callable[[int, _Streams], nx.Graph]
+_Builder = Callable[[int, _Streams], Graph]
 
 # In the order in which the type is drawn, with its probability.
 _TYPES: dict[str, tuple[float, _Builder]] = {

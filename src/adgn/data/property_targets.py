@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from adgn.data.errors import unknown_name
+from adgn.choices import unknown_name
 from adgn.data.packed import PackedGraphs
 
 __all__ = [
@@ -192,7 +192,7 @@ def constant_predictor_score(train: PackedGraphs, test: PackedGraphs) -> Constan
     """
     constant = _mean_per_graph(train.y.double(), train).mean()
     errors = _mean_per_graph((test.y.double() - constant).square(), test)
-    batches = torch.stack([batch.mean() for batch in errors.split(PAPER_BATCH_SIZE)])
+    batches = torch.stack([batch.mean() for batch in torch.split(errors, PAPER_BATCH_SIZE)])
     return ConstantScore(_log10(errors.mean()), _log10(batches.mean()))
 
 

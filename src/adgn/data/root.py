@@ -28,7 +28,8 @@ def data_root(root: str | os.PathLike[str] | None = None) -> Path:
         origin, chosen = f"environment variable {ROOT_VARIABLE}", Path(os.environ[ROOT_VARIABLE])
     else:
         return platformdirs.user_cache_path("adgn") / "data"
-    chosen = chosen.expanduser()
+    # Absolute, so that it means the same after a change of directory.
+    chosen = Path(os.path.abspath(chosen.expanduser()))  # noqa: PTH100, resolve() follows links
     if chosen.exists() and not chosen.is_dir():
         raise DataError(f"the data root {chosen} ({origin}) is a file; give a folder")
     return chosen

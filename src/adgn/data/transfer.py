@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from adgn.data.errors import unknown_name
+from adgn.choices import unknown_name
 from adgn.data.packed import PackedDataset, PackedGraphs
 
 __all__ = ["TOPOLOGIES", "GraphTransfer"]

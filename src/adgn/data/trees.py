@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 from torch_geometric.data import Data
 
-from adgn.data.errors import unknown_name
+from adgn.choices import unknown_name
 from adgn.data.packed import PackedDataset, PackedGraphs
 
 __all__ = ["TreeNeighborsMatch"]
@@ -70,7 +70,7 @@ class TreeNeighborsMatch(PackedDataset):
         if split not in ("train", "test"):
             raise unknown_name("split", split, ("train", "test"))
         self.radius = _checked_radius(radius)
-        self.num_leaves = 2**radius
+        self.num_leaves: int = 2**radius
         self.split = split
         if num_permutations is None:
             num_permutations = default_permutations(radius)
