@@ -2,6 +2,7 @@
 
 from adgn.nn.aggregation import GCNAggregation, LinearAggregation, SumAggregation
 from adgn.nn.antisymmetric import AntiSymmetricConv
+from adgn.nn.embedding import IntegerEmbedding
 from adgn.nn.models.adgn import ADGN
 from adgn.nn.network import GraphNetwork
 
@@ -10,6 +11,7 @@ __all__ = [
     "AntiSymmetricConv",
     "GCNAggregation",
     "GraphNetwork",
+    "IntegerEmbedding",
     "LinearAggregation",
     "SumAggregation",
 ]
