@@ -53,9 +53,7 @@ def edge_list(edge_index: Adjacency, num_nodes: int, like: Tensor) -> Tensor:
     return cached((edge_index,), ("edge list", num_nodes), build)
 
 
-def edges_with_loops(
-    edges: Tensor, edge_attr: Tensor, num_nodes: int
-) -> tuple[Tensor, Tensor]:
+def edges_with_loops(edges: Tensor, edge_attr: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
     """Edges and edge features with exactly one self loop per node, made once per graph.
 
     A self loop's features are the mean of those of the edges that come into its node, as in PyG's

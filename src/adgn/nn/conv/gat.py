@@ -1,9 +1,9 @@
 """The attention layer of graph attention networks."""
 
 import torch
-import torch.nn.functional as F
 import torch_geometric.nn as pyg
 from torch import Tensor
+from torch.nn import functional
 
 from adgn.graph import Adjacency, SparseOperator, edges_with_loops
 from adgn.graph.layout import Normalization
@@ -84,38 +84,63 @@ class GATConv(GraphConvolution, pyg.GATConv):  # type: ignore[misc]
         edge_attr: Tensor | None = None,
     ) -> Tensor:
         """The next states."""
-        if self.edge_dim is not None:
-            edges, features = self.edges(x, edge_index, edge_weight, edge_attr)
-            out: Tensor = super().forward(x, *edges_with_loops(edges, features, x.size(0)))
-            return out
-        operator = self.operator(x, edge_index, edge_weight)
         sent = self.lin(x).view(-1, self.heads, self.out_channels)
-        attention = self._attention(sent, operator)
-        heads = [
-            SparseOperator(operator.pattern, weights.contiguous()) @ states
-            for weights, states in zip(attention.unbind(1), sent.unbind(1), strict=True)
-        ]
-        out = torch.cat(heads, -1) if self.concat else torch.stack(heads).mean(0)
+        if self.edge_dim is None:
+            heads = self._along_slots(sent, self.operator(x, edge_index, edge_weight))
+        else:
+            heads = self._along_edges(sent, *self.edges(x, edge_index, edge_weight, edge_attr))
+        out = heads.flatten(1) if self.concat else heads.mean(1)
         return out if self.bias is None else out + self.bias
 
-    def _attention(self, sent: Tensor, operator: SparseOperator) -> Tensor:
-        r"""$\alpha$ for each slot of the operator and each head, `[slots, heads]`."""
+    def _along_slots(self, sent: Tensor, operator: SparseOperator) -> Tensor:
+        """Attention without edge features: one sparse product per head."""
         if operator.has_negative_values:
             raise ValueError(
                 "edge_weight has negative entries; attention counts an edge as often as its weight "
                 "says, which must be at least 0"
             )
-        row, col = operator.pattern.csr.row.long(), operator.pattern.csr.col.long()
+        csr = operator.pattern.csr
         weight = operator.value.unsqueeze(-1)
-        source, target = (sent * self.att_src).sum(-1), (sent * self.att_dst).sum(-1)
-        logits = F.leaky_relu(source[col] + target[row], self.negative_slope)
-        # The largest logit of a row is taken off all of them, so that exp cannot overflow.
-        index = row.unsqueeze(-1).expand_as(logits)
-        top = torch.full_like(target, -torch.inf).scatter_reduce(0, index, logits, "amax").detach()
-        shares = (logits - top[row]).exp() * weight
-        total = torch.zeros_like(target).index_add(0, row, shares)
+        attention = self._attention(sent, csr.row.long(), csr.col.long(), weight)
+        heads = [
+            SparseOperator(operator.pattern, shares.contiguous()) @ states
+            for shares, states in zip(attention.unbind(1), sent.unbind(1), strict=True)
+        ]
+        return torch.stack(heads, 1)
+
+    def _along_edges(self, sent: Tensor, edges: Tensor, features: Tensor) -> Tensor:
+        """Attention with edge features: repeated edges may differ, so each has its own."""
+        (source, target), features = edges_with_loops(edges, features, sent.size(0))
+        linked = self.lin_edge(features).view(-1, self.heads, self.out_channels)
+        bonus = (linked * self.att_edge).sum(-1)
+        attention = self._attention(sent, target, source, bonus=bonus)
+        messages = attention.unsqueeze(-1) * sent[source]
+        return torch.zeros_like(sent).index_add(0, target, messages)
+
+    def _attention(
+        self,
+        sent: Tensor,
+        target: Tensor,
+        source: Tensor,
+        weight: Tensor | None = None,
+        bonus: Tensor | None = None,
+    ) -> Tensor:
+        r"""$\alpha$ for each pair of target and source and each head, `[pairs, heads]`."""
+        heard = (sent * self.att_src).sum(-1)
+        hearing = (sent * self.att_dst).sum(-1)
+        logits = heard[source] + hearing[target]
+        if bonus is not None:
+            logits = logits + bonus
+        logits = functional.leaky_relu(logits, self.negative_slope)
+        # The largest logit of a target is taken off all of them, so that exp cannot overflow.
+        index = target.unsqueeze(-1).expand_as(logits)
+        top = torch.full_like(hearing, -torch.inf).scatter_reduce(0, index, logits, "amax")
+        shares = (logits - top.detach()[target]).exp()
+        if weight is not None:
+            shares = shares * weight
+        total = torch.zeros_like(hearing).index_add(0, target, shares)
         total = torch.where(total == 0, 1.0, total)  # a node that hears nobody
-        return F.dropout(shares / total[row], self.dropout, self.training)
+        return functional.dropout(shares / total[target], self.dropout, self.training)
 
     def __repr__(self) -> str:
         channels = self.heads * self.out_channels if self.concat else self.out_channels

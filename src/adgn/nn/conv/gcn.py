@@ -41,5 +41,5 @@ class GCNConv(GraphConvolution, pyg.GCNConv):  # type: ignore[misc]
         self, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None
     ) -> Tensor:
         """The next states."""
-        out = self.operator(x, edge_index, edge_weight) @ self.lin(x)
+        out: Tensor = self.operator(x, edge_index, edge_weight) @ self.lin(x)
         return out if self.bias is None else out + self.bias

@@ -1,5 +1,6 @@
 """The convolution of GCNII."""
 
+import torch
 import torch_geometric.nn as pyg
 from torch import Tensor
 
@@ -62,4 +63,4 @@ class GCN2Conv(GraphConvolution, pyg.GCN2Conv):  # type: ignore[misc]
     def _mapped(self, x: Tensor, weight: Tensor) -> Tensor:
         if self.beta == 1:  # spares the identity's part
             return x @ weight
-        return (1 - self.beta) * x + self.beta * (x @ weight)
+        return torch.lerp(x, x @ weight, self.beta)

@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+import torch
 import torch_geometric.nn as pyg
 from torch import Tensor, nn
 
@@ -81,7 +82,7 @@ class GINEConv(GraphConvolution, pyg.GINEConv):  # type: ignore[misc]
     \sum_{j \in \mathcal{N}_u} \operatorname{ReLU}(\mathbf{x}_j + \mathbf{U} \mathbf{e}_{uj} +
     \mathbf{c})\right)$.
 
-    It is PyG's layer, with the graph and the edge features checked.
+    Parameters, state dict and outputs are those of PyG's layer of the same name.
 
     Args:
         in_channels: Features per node.
@@ -122,6 +123,8 @@ class GINEConv(GraphConvolution, pyg.GINEConv):  # type: ignore[misc]
         edge_attr: Tensor | None = None,
     ) -> Tensor:
         """The next states."""
-        edges, features = self.edges(x, edge_index, edge_weight, edge_attr)
-        out: Tensor = super().forward(x, edges, features)
+        (source, target), features = self.edges(x, edge_index, edge_weight, edge_attr)
+        messages = torch.relu(x[source] + self.lin(features))
+        neighbours = torch.zeros_like(x).index_add(0, target, messages)
+        out: Tensor = self.nn(neighbours + (1 + self.eps) * x)
         return out

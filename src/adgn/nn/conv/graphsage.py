@@ -2,9 +2,9 @@
 
 from typing import Literal
 
-import torch.nn.functional as F
 import torch_geometric.nn as pyg
 from torch import Tensor
+from torch.nn import functional
 
 from adgn.graph import Adjacency
 from adgn.graph.layout import Normalization
@@ -64,4 +64,4 @@ class SAGEConv(GraphConvolution, pyg.SAGEConv):  # type: ignore[misc]
         out: Tensor = self.lin_l(self.operator(x, edge_index, edge_weight) @ x)
         if self.root_weight:
             out = out + self.lin_r(x)
-        return F.normalize(out, dim=-1) if self.normalize else out
+        return functional.normalize(out, dim=-1) if self.normalize else out
