@@ -136,6 +136,9 @@ def _toml(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
     if isinstance(value, list | tuple):
         return f"[{', '.join(_toml(item) for item in value)}]"
+    if isinstance(value, Mapping):
+        inner = ", ".join(f"{json.dumps(key)} = {_toml(item)}" for key, item in value.items())
+        return f"{{{inner}}}"
     raise TypeError(f"a setting is a {type(value).__name__}, which TOML has no form for")
 
 

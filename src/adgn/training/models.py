@@ -32,8 +32,22 @@ def check_model_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]
         key: None if value == "none" and _may_be_none(fields, key) else value
         for key, value in options.items()
     }
+    for key, value in given.items():
+        if not _is_plain(value):
+            raise ValueError(
+                f"{key} is a {type(value).__name__}; a configuration holds names and numbers that "
+                "can be written down. For a module of your own build the model and use Trainer"
+            )
     parsed = spec.parse(given)
     return {key: getattr(parsed, key) for key in fields if key not in _SHELL}
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return all(_is_plain(item) for item in value)
+    return value is None or isinstance(value, bool | int | float | str)
 
 
 def _may_be_none(fields: Mapping[str, Any], key: str) -> bool:
