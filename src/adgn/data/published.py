@@ -61,7 +61,8 @@ def published_row(title: str, options: Mapping[str, Any], table: str) -> str:
         table: The table's name.
 
     Example:
-        >>> published_row("A-DGN", {"phi": "gcn", "weight_sharing": False}, "graph_property_prediction")
+        >>> options = {"phi": "gcn", "weight_sharing": False}
+        >>> published_row("A-DGN", options, "graph_property_prediction")
         'A-DGN ldw (GCN)'
     """
     if title != "A-DGN" or table == _TREES:

@@ -154,9 +154,7 @@ def prepare(
         data.sources.get("val"),
         objective=objective,
         optimizer=optimizer,
-        schedule=build_schedule(
-            optimizer, config.schedule, mode=mode, max_epochs=loop.max_epochs
-        ),
+        schedule=build_schedule(optimizer, config.schedule, mode=mode, max_epochs=loop.max_epochs),
         stopping=EarlyStopping(mode, stopping.patience, stopping.ties, stopping.target),
         monitor=monitor,
         monitor_split=stopping.split,
@@ -184,9 +182,7 @@ def _run(
         return _fit(prepare(config, observers=observers, progress=progress), None)
     journal_on_disk = RunJournal(directory, config, state and state["metrics"])
     with journal_on_disk.metrics:
-        prepared = prepare(
-            config, journal=journal_on_disk, observers=observers, progress=progress
-        )
+        prepared = prepare(config, journal=journal_on_disk, observers=observers, progress=progress)
         if state is not None:
             prepared.trainer.load_state_dict(state["trainer"])
         return _fit(prepared, directory)
@@ -251,9 +247,9 @@ def evaluate(run_dir: str | Path, splits: Sequence[Split] | None = None) -> dict
     }
 
 
-def predict(run_dir: str | Path, splits: Sequence[Split] | None = None) -> Iterator[
-    tuple[Split, Mapping[str, Tensor]]
-]:
+def predict(
+    run_dir: str | Path, splits: Sequence[Split] | None = None
+) -> Iterator[tuple[Split, Mapping[str, Tensor]]]:
     """The predictions of a run's best weights, batch by batch.
 
     Yields:

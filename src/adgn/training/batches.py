@@ -6,7 +6,7 @@ some of its nodes labelled (`FullGraph`); and any PyG loader (`LoaderBatches`).
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -59,6 +59,7 @@ class LabelledBatch:
     edge_attr: Tensor | None = None
 
 
+@runtime_checkable
 class BatchSource(Protocol):
     """Gives the batches of a pass over the data.
 
@@ -118,7 +119,7 @@ class PackedBatches:
             return
         generator = torch.Generator().manual_seed(derived_seed(self.seed, "order", number))
         order = torch.randperm(len(self.graphs), generator=generator).to(self.graphs.device)
-        for chosen in order.split(self.batch_size)[first:]:
+        for chosen in torch.split(order, self.batch_size)[first:]:
             yield self.batch(chosen)
 
     def batch(self, chosen: Tensor) -> LabelledBatch:

@@ -74,17 +74,23 @@ class ModelConfig(Section):
 
     model_config = ConfigDict(extra="allow", frozen=True, allow_inf_nan=False)
 
-    name: str = Field("adgn", description="the method, one of those that `adgn models` lists")
-    hidden_channels: int = Field(30, ge=1, description="the size of a node's state")
-    num_layers: int = Field(20, ge=1, description="how many layers")
+    name: str = Field(
+        default="adgn", description="the method, one of those that `adgn models` lists"
+    )
+    hidden_channels: int = Field(default=30, ge=1, description="the size of a node's state")
+    num_layers: int = Field(default=20, ge=1, description="how many layers")
     encoder: str = Field(
-        "linear", description='from features to states: "linear", "embedding" or "none"'
+        default="linear", description='from features to states: "linear", "embedding" or "none"'
     )
     readout: str = Field(
-        "linear", description='from states to outputs: "linear", "linear_no_bias", "mlp" or "none"'
+        default="linear",
+        description='from states to outputs: "linear", "linear_no_bias", "mlp" or "none"',
     )
     dropout: float = Field(
-        0.0, ge=0, lt=1, description="share of the first and last states dropped in training"
+        default=0.0,
+        ge=0,
+        lt=1,
+        description="share of the first and last states dropped in training",
     )
 
     @model_validator(mode="before")
@@ -110,10 +116,12 @@ class ModelConfig(Section):
 class OptimizerConfig(Section):
     """The optimiser."""
 
-    name: Literal["adam", "adamw", "sgd", "rmsprop"] = Field("adam", description="which one")
-    lr: float = Field(0.003, gt=0, description="the learning rate")
-    weight_decay: float = Field(0.0, ge=0, description="L2 penalty (decoupled for adamw)")
-    momentum: float = Field(0.0, ge=0, lt=1, description="for sgd and rmsprop only")
+    name: Literal["adam", "adamw", "sgd", "rmsprop"] = Field(
+        default="adam", description="which one"
+    )
+    lr: float = Field(default=0.003, gt=0, description="the learning rate")
+    weight_decay: float = Field(default=0.0, ge=0, description="L2 penalty (decoupled for adamw)")
+    momentum: float = Field(default=0.0, ge=0, lt=1, description="for sgd and rmsprop only")
 
     @model_validator(mode="after")
     def _momentum_is_used(self) -> "OptimizerConfig":
@@ -128,47 +136,63 @@ class ScheduleConfig(Section):
     """How the learning rate changes from epoch to epoch."""
 
     name: Literal["none", "plateau", "cosine", "step"] = Field(
-        "none",
+        default="none",
         description='"plateau": by `factor` when the followed score stalls; "cosine": down to '
         '`min_lr` over all epochs; "step": by `factor` every `every` epochs',
     )
-    factor: float = Field(0.5, gt=0, lt=1, description="plateau, step: what the rate is times")
-    patience: int = Field(10, ge=0, description="plateau: epochs without a better score")
-    threshold: float = Field(1e-4, ge=0, description="plateau: how much better counts, absolute")
-    every: int = Field(100, ge=1, description="step: epochs between two changes")
-    min_lr: float = Field(0.0, ge=0, description="plateau, cosine: the smallest rate")
+    factor: float = Field(
+        default=0.5, gt=0, lt=1, description="plateau, step: what the rate is times"
+    )
+    patience: int = Field(default=10, ge=0, description="plateau: epochs without a better score")
+    threshold: float = Field(
+        default=1e-4, ge=0, description="plateau: how much better counts, absolute"
+    )
+    every: int = Field(default=100, ge=1, description="step: epochs between two changes")
+    min_lr: float = Field(default=0.0, ge=0, description="plateau, cosine: the smallest rate")
 
 
 class StoppingConfig(Section):
     """Early stopping, and which epoch's weights are the best."""
 
-    split: Literal["val", "train"] = Field("val", description="where the score is measured")
-    monitor: str | None = Field(None, description='the score; "none": the usual one of the task')
-    patience: int | None = Field(
-        100, ge=0, description='stop when the best epoch is more than this ago; "none": never'
+    split: Literal["val", "train"] = Field(default="val", description="where the score is measured")
+    monitor: str | None = Field(
+        default=None, description='the score; "none": the usual one of the task'
     )
-    ties: bool = Field(True, description="whether a score equal to the best counts as better")
-    target: float | None = Field(None, description="stop as soon as the score is this good")
+    patience: int | None = Field(
+        default=100,
+        ge=0,
+        description='stop when the best epoch is more than this ago; "none": never',
+    )
+    ties: bool = Field(
+        default=True, description="whether a score equal to the best counts as better"
+    )
+    target: float | None = Field(default=None, description="stop as soon as the score is this good")
 
 
 class LoopConfig(Section):
     """The loop."""
 
-    max_epochs: int = Field(1500, ge=1, description="epochs at most")
+    max_epochs: int = Field(default=1500, ge=1, description="epochs at most")
     batch_size: int | None = Field(
-        None, ge=1, description='graphs per batch; "none": the task\'s (one graph: all nodes)'
+        default=None,
+        ge=1,
+        description='graphs per batch; "none": the task\'s (one graph: all nodes)',
     )
-    passes_per_epoch: int = Field(1, ge=1, description="passes over the train set per epoch")
-    evaluate_every: int = Field(1, ge=1, description="epochs between two evaluations")
-    accumulate: int = Field(1, ge=1, description="batches per step of the optimiser")
-    clip_norm: float | None = Field(None, gt=0, description="largest norm of the gradient")
+    passes_per_epoch: int = Field(
+        default=1, ge=1, description="passes over the train set per epoch"
+    )
+    evaluate_every: int = Field(default=1, ge=1, description="epochs between two evaluations")
+    accumulate: int = Field(default=1, ge=1, description="batches per step of the optimiser")
+    clip_norm: float | None = Field(default=None, gt=0, description="largest norm of the gradient")
 
 
 class CheckpointConfig(Section):
-    """When a resumable state is written; writing never takes more than a few percent of the time."""
+    """When a resumable state is written. Writing takes a few percent of the time at most."""
 
-    every_seconds: float | None = Field(30.0, ge=0, description="seconds between two states")
-    every_epochs: int | None = Field(None, ge=1, description="epochs between two states")
+    every_seconds: float | None = Field(
+        default=30.0, ge=0, description="seconds between two states"
+    )
+    every_epochs: int | None = Field(default=None, ge=1, description="epochs between two states")
 
 
 _SECTIONS: dict[str, type[Section]] = {
@@ -196,14 +220,18 @@ class TrainConfig(Section):
     """
 
     task: SerializeAsAny[TaskConfig]
-    model: ModelConfig = ModelConfig()
-    optimizer: OptimizerConfig = OptimizerConfig()
-    schedule: ScheduleConfig = ScheduleConfig()
-    stopping: StoppingConfig = StoppingConfig()
-    loop: LoopConfig = LoopConfig()
-    checkpoint: CheckpointConfig = CheckpointConfig()
-    seed: int = Field(0, ge=0, lt=2**32, description="of initial weights, order and dropout")
-    device: str = Field("cpu", description='where to compute: "cpu", "cuda", "cuda:1", "auto"')
+    model: ModelConfig = Field(default_factory=ModelConfig)
+    optimizer: OptimizerConfig = Field(default_factory=OptimizerConfig)
+    schedule: ScheduleConfig = Field(default_factory=ScheduleConfig)
+    stopping: StoppingConfig = Field(default_factory=StoppingConfig)
+    loop: LoopConfig = Field(default_factory=LoopConfig)
+    checkpoint: CheckpointConfig = Field(default_factory=CheckpointConfig)
+    seed: int = Field(
+        default=0, ge=0, lt=2**32, description="of initial weights, order and dropout"
+    )
+    device: str = Field(
+        default="cpu", description='where to compute: "cpu", "cuda", "cuda:1", "auto"'
+    )
 
     def __init__(self, task: Any = None, /, **sections: Any) -> None:
         if task is not None:

@@ -43,7 +43,7 @@ def resolve_config(source: ConfigLike, *overrides: Mapping[str, Any]) -> TrainCo
         3
         >>> resolve_config("diameter", {"loop": {"max_epoch": 3}})
         Traceback (most recent call last):
-        adgn.training.errors.ConfigError: loop: unknown key 'max_epoch'. Did you mean 'max_epochs'? ...
+        adgn.training.errors.ConfigError: loop: unknown key 'max_epoch'. Did you mean ...
     """
     if isinstance(source, TrainConfig):
         if not overrides:

@@ -153,7 +153,7 @@ class ClassificationMetrics:
 
 
 def macro_f1(confusion: Tensor) -> float:
-    r"""The mean over classes of $F_1 = 2\,\mathrm{TP} / (2\,\mathrm{TP} + \mathrm{FP} + \mathrm{FN})$.
+    r"""The mean over classes of $F_1 = 2h / (t + p)$: hits, true and predicted members.
 
     Classes that neither occur nor were predicted are left out.
 

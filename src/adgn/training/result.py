@@ -14,6 +14,7 @@ from torch import nn
 
 import adgn
 from adgn.data.published import PublishedValue
+from adgn.training.batches import Split
 from adgn.training.config import TrainConfig
 from adgn.training.metrics import Scores
 
@@ -42,7 +43,7 @@ class RunResult:
     """
 
     config: TrainConfig
-    scores: Mapping[str, Scores]
+    scores: Mapping[Split, Scores]
     best_epoch: int
     epochs: int
     stopped: str

@@ -1,10 +1,10 @@
 """A run directory: everything about one run, in files that are whole or absent.
 
-    config.toml        the resolved configuration; `adgn train --config` reruns it
-    metrics.jsonl      a line per epoch
-    best.safetensors   the weights of the best epoch
-    state/             the latest state from which the run can go on exactly
-    result.json        the scores, once the run is over
+config.toml        the resolved configuration; `adgn train --config` reruns it
+metrics.jsonl      a line per epoch
+best.safetensors   the weights of the best epoch
+state/             the latest state from which the run can go on exactly
+result.json        the scores, once the run is over
 """
 
 import json

@@ -202,7 +202,7 @@ class Trainer:
         self._checked: set[str] = set()
 
     def _source(self, batches: BatchSource | Iterable[Any], split: Split) -> BatchSource:
-        if hasattr(batches, "batches"):
+        if isinstance(batches, BatchSource):
             return batches
         weight = next(self.model.parameters(), None)
         device = torch.device("cpu") if weight is None else weight.device
@@ -385,7 +385,7 @@ class Trainer:
         lr = self.optimizer.param_groups[0]["lr"]
         return DivergedError(
             f"{what} is not finite in epoch {epoch}: the run has diverged and was stopped. Lower "
-            f"the learning rate (now {lr:g}), clip gradients, or use fewer layers or a smaller step",
+            f"the learning rate (now {lr:g}), clip gradients, or take fewer layers",
             epoch,
         )
 

@@ -11,7 +11,7 @@ from adgn.data import BENCHMARKS, PAPER_DATA_SEEDS, NodeSplit, fixed_split, load
 from adgn.data.benchmarks import NodeBenchmark
 from adgn.data.published import PublishedValue, published_value
 from adgn.nn import model_spec
-from adgn.training.batches import FullGraph
+from adgn.training.batches import BatchSource, FullGraph, Split
 from adgn.training.config import TaskConfig
 from adgn.training.metrics import macro_f1
 from adgn.training.tasks.entry import Progress, TaskData, TaskEntry
@@ -26,16 +26,16 @@ class NodeConfig(TaskConfig):
     """The split, and how the graph is read."""
 
     splits: Literal["paper", "public"] = Field(
-        "paper",
+        default="paper",
         description='"paper": 20 train and 30 validation nodes per class, or Geom-GCN\'s splits '
         'for heterophilic graphs; "public": the split that comes with the data set',
     )
-    split: int = Field(0, ge=0, description="which of the splits, from 0")
-    largest_component: bool = Field(False, description="keep the largest component only")
+    split: int = Field(default=0, ge=0, description="which of the splits, from 0")
+    largest_component: bool = Field(default=False, description="keep the largest component only")
     features: Literal["auto", "sparse", "dense"] = Field(
-        "auto", description="how features are kept; auto: sparse where it pays"
+        default="auto", description="how features are kept; auto: sparse where it pays"
     )
-    root: str | None = Field(None, description='data root; "none": the usual one')
+    root: str | None = Field(default=None, description='data root; "none": the usual one')
 
 
 def entries() -> Iterator[TaskEntry]:
@@ -88,9 +88,10 @@ def _build(config: "TrainConfig", device: torch.device, progress: Progress | Non
     )
     split = _split(benchmark, task, data)
     x, edges, y = data.x.to(device), data.edge_index.to(device), data.y.to(device)
-    sources = {
-        name: FullGraph(x, edges, y, mask.to(device))
-        for name, mask in (("train", split.train), ("val", split.val), ("test", split.test))
+    sources: dict[Split, BatchSource] = {
+        "train": FullGraph(x, edges, y, split.train.to(device)),
+        "val": FullGraph(x, edges, y, split.val.to(device)),
+        "test": FullGraph(x, edges, y, split.test.to(device)),
     }
     classes = int(data.y.max()) + 1
     return TaskData(

@@ -26,15 +26,18 @@ _PAPER = PropertySettings()
 class PropertyConfig(TaskConfig):
     """The data set; the defaults are the paper's."""
 
-    data_seed: int = Field(_PAPER.seed, ge=0, lt=2**31, description="seed of the graphs")
-    min_nodes: int = Field(_PAPER.min_nodes, description="nodes of the smallest graphs")
+    data_seed: int = Field(default=_PAPER.seed, ge=0, lt=2**31, description="seed of the graphs")
+    min_nodes: int = Field(default=_PAPER.min_nodes, description="nodes of the smallest graphs")
     train: tuple[int, int] = Field(
-        _PAPER.train, description="train split: blocks of graphs (one size each), graphs per block"
+        default=_PAPER.train,
+        description="train split: blocks of graphs (one size each), graphs per block",
     )
-    val: tuple[int, int] = Field(_PAPER.val, description="validation split, alike")
-    test: tuple[int, int] = Field(_PAPER.test, description="test split, alike")
-    edge_noise: float = Field(_PAPER.edge_noise, description="share of edges moved at random")
-    root: str | None = Field(None, description='data root; "none": the usual one')
+    val: tuple[int, int] = Field(default=_PAPER.val, description="validation split, alike")
+    test: tuple[int, int] = Field(default=_PAPER.test, description="test split, alike")
+    edge_noise: float = Field(
+        default=_PAPER.edge_noise, description="share of edges moved at random"
+    )
+    root: str | None = Field(default=None, description='data root; "none": the usual one')
 
     def settings(self) -> PropertySettings:
         """The settings of the data set."""
@@ -101,12 +104,9 @@ def _build(
         train=PackedBatches(packed["train"], batch_size, seed=config.seed),
         # Evaluation goes by the paper's batches, whose size is part of its metric.
         sources={
-            split: PackedBatches(graphs, PAPER_BATCH_SIZE)
-            for split, graphs in (
-                ("train", packed["train"]),
-                ("val", packed["val"]),
-                ("test", packed["test"]),
-            )
+            "train": PackedBatches(packed["train"], PAPER_BATCH_SIZE),
+            "val": PackedBatches(packed["val"], PAPER_BATCH_SIZE),
+            "test": PackedBatches(packed["test"], PAPER_BATCH_SIZE),
         },
         constant={"log10_mse": constant.per_graph, "log10_mse_paper": constant.paper},
     )

@@ -23,12 +23,14 @@ BATCH_SIZE = 100
 class TransferConfig(TaskConfig):
     """The graphs."""
 
-    topology: Literal["line", "ring", "crossed_ring"] = Field("line", description="which graphs")
-    distance: int = Field(10, ge=1, description="edges between the two nodes")
-    data_seed: int = Field(0, ge=0, description="seed of the numbers")
-    train: int = Field(1000, ge=1, description="train graphs")
-    val: int = Field(100, ge=1, description="validation graphs")
-    test: int = Field(100, ge=1, description="test graphs")
+    topology: Literal["line", "ring", "crossed_ring"] = Field(
+        default="line", description="which graphs"
+    )
+    distance: int = Field(default=10, ge=1, description="edges between the two nodes")
+    data_seed: int = Field(default=0, ge=0, description="seed of the numbers")
+    train: int = Field(default=1000, ge=1, description="train graphs")
+    val: int = Field(default=100, ge=1, description="validation graphs")
+    test: int = Field(default=100, ge=1, description="test graphs")
 
 
 def entries() -> Iterator[TaskEntry]:

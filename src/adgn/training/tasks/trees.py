@@ -25,10 +25,10 @@ MAX_PASSES = 50_000
 class TreeConfig(TaskConfig):
     """The trees."""
 
-    radius: int = Field(3, ge=2, description="depth of the trees; the leaves are 2^radius")
-    data_seed: int = Field(11, ge=0, lt=2**32, description="of the values and the split")
+    radius: int = Field(default=3, ge=2, description="depth of the trees; the leaves are 2^radius")
+    data_seed: int = Field(default=11, ge=0, lt=2**32, description="of the values and the split")
     permutations: int | None = Field(
-        None, ge=1, description='permutations of the values; "none": the protocol\'s number'
+        default=None, ge=1, description='permutations of the values; "none": the protocol\'s number'
     )
 
 
