@@ -58,7 +58,7 @@ class FileState:
 def _describe_benchmark(entry: NodeBenchmark) -> DatasetInfo:
     splits = {
         "public": "Planetoid's public split; 20/30 per class by data seed",
-        "geom-gcn": "Geom-GCN's ten fixed splits (60/20/20 %)",
+        "geom-gcn": "Geom-GCN's ten fixed splits (48/32/20 %)",
         "per class": "20/30 per class by data seed",
     }
     checked = "checked against the paper's table" if entry.in_paper_table else "checked"

@@ -60,7 +60,7 @@ def cache_path(folder: Path, name: str, settings: Mapping[str, object]) -> Path:
 
     Example:
         >>> cache_path(Path("adgn"), "trees", {"seed": 1}).as_posix()
-        'adgn/trees-6cb38de24bf9.safetensors'
+        'adgn/trees-a4bbadc1c789.safetensors'
     """
     text = json.dumps(settings, sort_keys=True)
     return folder / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}.safetensors"

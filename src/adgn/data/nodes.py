@@ -73,7 +73,7 @@ def load(
 def prepare_benchmark(
     entry: NodeBenchmark, root: str | os.PathLike[str] | None = None
 ) -> dict[str, Tensor]:
-    """The tensors of a data set as they are kept, read from the data root or made and kept there."""
+    """A data set's tensors as they are kept, read from the data root or made and kept there."""
     folder = data_root(root)
     return load_or_build(benchmark_path(entry, folder), lambda: _build(entry, folder))
 

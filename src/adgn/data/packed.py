@@ -190,6 +190,9 @@ class PackedGraphs:
                 f"graphs must be a one-dimensional index of integers or booleans, not "
                 f"{chosen.dtype} of shape {tuple(chosen.shape)}"
             )
+        outside = chosen[(chosen < -len(self)) | (chosen >= len(self))]
+        if outside.numel():
+            raise IndexError(f"graph {int(outside[0])} is out of range for {len(self)} graphs")
         return torch.where(chosen < 0, chosen + len(self), chosen).long()
 
 
