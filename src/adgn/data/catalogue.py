@@ -28,7 +28,7 @@ class DatasetInfo:
 
     Args:
         name: its name.
-        task: ``"node classification"``, or what is predicted on many graphs.
+        task: `"node classification"`, or what is predicted on many graphs.
         summary: what it is, in a line.
         statistics: the figures worth knowing, in words.
         defects: what a user must know before trusting a result.
@@ -47,7 +47,7 @@ class DatasetInfo:
 
 @dataclass(frozen=True)
 class FileState:
-    """Whether a file of a data set is there and whole; ``detail`` says what is wrong."""
+    """Whether a file of a data set is there and whole; `detail` says what is wrong."""
 
     path: Path
     role: Literal["raw", "prepared"]
@@ -58,7 +58,7 @@ class FileState:
 def _describe_benchmark(entry: NodeBenchmark) -> DatasetInfo:
     splits = {
         "public": "Planetoid's public split; 20/30 per class by data seed",
-        "geom-gcn": "Geom-GCN's ten fixed splits (60/20/20 %)",
+        "geom-gcn": "Geom-GCN's ten fixed splits (48/32/20 %)",
         "per class": "20/30 per class by data seed",
     }
     checked = "checked against the paper's table" if entry.in_paper_table else "checked"
@@ -152,8 +152,8 @@ def prepare(
     """Make a data set ready on disk, so that later use only reads it.
 
     Args:
-        name: a name of ``CATALOGUE``. Data sets that are made in memory need nothing.
-        root: the data root; see :func:`adgn.data.data_root`.
+        name: a name of `CATALOGUE`. Data sets that are made in memory need nothing.
+        root: the data root; see [`data_root`][adgn.data.data_root].
         progress: called with (steps done, all steps) on the way.
     """
     info = find_dataset(name)

@@ -60,7 +60,7 @@ def cache_path(folder: Path, name: str, settings: Mapping[str, object]) -> Path:
 
     Example:
         >>> cache_path(Path("adgn"), "trees", {"seed": 1}).as_posix()
-        'adgn/trees-6cb38de24bf9.safetensors'
+        'adgn/trees-a4bbadc1c789.safetensors'
     """
     text = json.dumps(settings, sort_keys=True)
     return folder / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}.safetensors"
@@ -89,7 +89,7 @@ def _flush_to_disk(path: Path) -> None:
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """Read what ``write_tensors`` wrote.
+    """Read what `write_tensors` wrote.
 
     Raises:
         DamagedFileError: the file is truncated, changed or no such file at all.
