@@ -71,7 +71,7 @@ def test_a_wrong_value_names_the_option_and_lists_all(options, message):
 
 
 def test_several_wrong_options_are_all_named():
-    with pytest.raises(ValueError, match="(?s)alpha=2.0 is not valid.*gcnii has no option 'gama'"):
+    with pytest.raises(ValueError, match=r"(?s)alpha=2.0 is not valid.*gcnii has no option 'gama'"):
         build_model("gcnii", 3, 4, 2, 2, alpha=2.0, gama=1)
 
 

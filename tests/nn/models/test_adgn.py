@@ -115,5 +115,5 @@ def test_wrong_edge_features(graph, given, message):
 
 def test_edge_features_of_another_dtype(graph):
     model = build_model("adgn", 3, 4, 2, 2, phi="gine", edge_dim=2)
-    with pytest.raises(TypeError, match="edge_attr has dtype torch.float64"):
+    with pytest.raises(TypeError, match=r"edge_attr has dtype torch\.float64"):
         model(graph.x.float(), graph.edge_index, edge_attr=torch.ones(10, 2, dtype=torch.float64))

@@ -1,4 +1,5 @@
 import math
+from itertools import pairwise
 
 import pytest
 import torch
@@ -19,7 +20,7 @@ def grand(num_layers, *, smooth=True, **options):
 
 
 def orders(errors):
-    return [math.log2(coarse / fine) for coarse, fine in zip(errors, errors[1:], strict=False)]
+    return [math.log2(coarse / fine) for coarse, fine in pairwise(errors)]
 
 
 def test_converges_with_order_4_to_a_fine_solution(graph):
@@ -59,9 +60,7 @@ def test_adjoint_gradients_converge_to_those_through_the_steps(graph):
     for n in (4, 8, 16):
         direct = gradients(grand(n, epsilon=1 / n, adjoint=False), graph, weight)
         adjoint = gradients(grand(n, epsilon=1 / n, adjoint=True), graph, weight)
-        errors.append(
-            max(float((a - d).abs().max()) for a, d in zip(adjoint, direct, strict=True))
-        )
+        errors.append(max(float((a - d).abs().max()) for a, d in zip(adjoint, direct, strict=True)))
     assert all(order > 3.5 for order in orders(errors)), (errors, orders(errors))
     assert errors[-1] < 1e-3
 

@@ -120,12 +120,12 @@ def test_a_batch_is_its_graphs(case, level):
     whole = model(X, EDGES, batch=BATCH, **inputs)
     parts = [
         model(
-            X[BATCH == number],
-            EDGES[:, part] - shift,
-            batch=torch.zeros(int((BATCH == number).sum()), dtype=torch.long),
+            X[nodes],
+            EDGES[:, part] - nodes.start,
+            batch=torch.zeros(nodes.stop - nodes.start, dtype=torch.long),
             **{key: value[part] for key, value in inputs.items()},
         )
-        for number, part, shift in ((0, first, 0), (1, second, 4))
+        for nodes, part in ((slice(0, 4), first), (slice(4, 7), second))
     ]
     torch.testing.assert_close(whole, torch.cat(parts))
 
@@ -235,7 +235,9 @@ def test_repr_and_counts(case):
 
 @pytest.mark.parametrize("name", [n for n in MODELS if not model_spec(n).edge_features])
 def test_edge_features_it_cannot_use(name):
-    with pytest.raises(ValueError, match=r"reads no edge features; models that can.*adgn, gat, gin"):
+    with pytest.raises(
+        ValueError, match=r"reads no edge features; models that can.*adgn, gat, gin"
+    ):
         Case(name).build()(X, EDGES, edge_attr=rand(12, 2))
 
 
