@@ -15,8 +15,8 @@ from adgn.nn.aggregation import (
     reset_linear,
     resolve_aggregation,
 )
-from adgn.nn.integration import integrate
-from adgn.nn.resolve import Activation, resolve_activation
+from adgn.nn.integration import MEMORIES, Memory, integrate
+from adgn.nn.resolve import Activation, check_choice, resolve_activation
 
 
 class AntiSymmetricConv(nn.Module):
@@ -45,6 +45,9 @@ class AntiSymmetricConv(nn.Module):
         act: The activation $\sigma$, monotonically non-decreasing for the theory to hold.
         act_kwargs: Arguments for an `act` given by name.
         bias: Whether there is a $\mathbf{b}$.
+        memory: What is kept for the gradient: `"full"`: one number per entry of the states and
+            iteration; `"checkpoint"`: far less for many iterations, for about a third more time
+            (see `adgn.nn.integration.integrate`). For `phi="sum"` and `"gcn"`.
 
     Shapes:
         - **input:** states `[N, d]` (or `[..., N, d]` for several states on one graph), graph as
@@ -74,8 +77,10 @@ class AntiSymmetricConv(nn.Module):
         act: str | Activation | None = "tanh",
         act_kwargs: Mapping[str, Any] | None = None,
         bias: bool = True,
+        memory: Memory = "full",
     ) -> None:
         super().__init__()
+        check_choice("memory", memory, MEMORIES)
         check_count("in_channels", in_channels)
         check_count("num_iters", num_iters)
         check_positive("epsilon", epsilon)
@@ -84,6 +89,7 @@ class AntiSymmetricConv(nn.Module):
         self.num_iters = num_iters
         self.epsilon = epsilon
         self.gamma = gamma
+        self.memory = memory
         self.act = resolve_activation(act, act_kwargs)
         self.W = nn.Parameter(torch.empty(in_channels, in_channels))
         self.register_buffer("eye", torch.eye(in_channels))
@@ -123,12 +129,13 @@ class AntiSymmetricConv(nn.Module):
             return integrate(
                 x,
                 self.phi.operator(x, edge_index, *args, **kwargs),
-                self.own_weight(),
-                self.phi.lin.weight,
-                self.bias,
+                self.own_weight().unsqueeze(0),
+                self.phi.lin.weight.unsqueeze(0),
+                None if self.bias is None else self.bias.unsqueeze(0),
                 epsilon=self.epsilon,
                 act=self.act,
                 num_steps=self.num_iters,
+                memory=self.memory,
             )
         own = self.own_weight().t()
         for _ in range(self.num_iters):
