@@ -59,9 +59,7 @@ def test_adjoint_gradients_converge_to_those_through_the_steps(graph):
     for n in (4, 8, 16):
         direct = gradients(grand(n, epsilon=1 / n, adjoint=False), graph, weight)
         adjoint = gradients(grand(n, epsilon=1 / n, adjoint=True), graph, weight)
-        errors.append(
-            max(float((a - d).abs().max()) for a, d in zip(adjoint, direct, strict=True))
-        )
+        errors.append(max(float((a - d).abs().max()) for a, d in zip(adjoint, direct, strict=True)))
     assert all(order > 3.5 for order in orders(errors)), (errors, orders(errors))
     assert errors[-1] < 1e-3
 
