@@ -118,6 +118,20 @@ class AntiSymmetricConv(nn.Module):
             *args: Passed to `phi`; for `"gcn"` and `"sum"` the edge weights `[E]`.
             **kwargs: Passed to `phi`; for `"gcn"` and `"sum"` `edge_weight`.
         """
+        return self._advance(self.num_iters, x, edge_index, *args, **kwargs)
+
+    def trajectory(
+        self, x: Tensor, edge_index: Adjacency, *args: Any, **kwargs: Any
+    ) -> list[Tensor]:
+        """`x` and the states after each update: `num_iters + 1` of them, the last as `forward`."""
+        states = [x]
+        for _ in range(self.num_iters):
+            states.append(self._advance(1, states[-1], edge_index, *args, **kwargs))
+        return states
+
+    def _advance(
+        self, num_steps: int, x: Tensor, edge_index: Adjacency, *args: Any, **kwargs: Any
+    ) -> Tensor:
         check_features(x, self.in_channels, like=self.W)
         if isinstance(self.phi, LinearAggregation):
             return integrate(
@@ -128,10 +142,10 @@ class AntiSymmetricConv(nn.Module):
                 self.bias,
                 epsilon=self.epsilon,
                 act=self.act,
-                num_steps=self.num_iters,
+                num_steps=num_steps,
             )
         own = self.own_weight().t()
-        for _ in range(self.num_iters):
+        for _ in range(num_steps):
             h = self.phi(x, edge_index, *args, **kwargs)
             check_aggregated(self.phi, h, x)
             h = x @ own + h

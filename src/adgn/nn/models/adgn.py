@@ -58,6 +58,17 @@ class AntiSymmetricPropagation(nn.Module):
             x = layer(x, edge_index, **kwargs)
         return x
 
+    def trajectory(
+        self, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None, **kwargs: Any
+    ) -> list[Tensor]:
+        """`x` and the states after each of the `num_layers` layers, the last as `forward`."""
+        if edge_weight is not None:
+            kwargs["edge_weight"] = edge_weight
+        states = [x]
+        for layer in self.layers:
+            states.extend(layer.trajectory(states[-1], edge_index, **kwargs)[1:])  # type: ignore[operator]
+        return states
+
 
 class ADGN(GraphNetwork):
     r"""The anti-symmetric deep graph network of [Gravina, Bacciu and Gallicchio (ICLR 2023)](https://openreview.net/forum?id=J3Y7cgZOOS).
