@@ -38,7 +38,7 @@ class NodeSpectrum:
             \mathbf{S}^{1/2}\|_2$, $\mathbf{S} = \mathrm{diag}(\sigma')$: no eigenvalue
             is farther from the imaginary axis. NaN where a slope is negative.
         bound: `[n]`; what the paper bounds it by, $\max\sigma' (\|\mathbf{C}_u\|_2 + \gamma)$;
-            $\|\mathbf{C}_u\|$ is $\|\mathbf{V}\| / \hat{d}_u$ for `"gcn"`, and 0 for `"sum"` without
+            $\|\mathbf{C}_u\|$ is $\|\mathbf{V}\| / \hat{d}_u$ for `"gcn"`, 0 for `"sum"` without
             self loops.
         epsilon: The layer's step size.
         gamma: The layer's diffusion.
