@@ -3,6 +3,7 @@
 from adgn.graph.adjacency import Adjacency, graph_operator, sparse_features
 from adgn.graph.blocks import GraphBlocks, SelectedGraphs
 from adgn.graph.cache import cache_info, clear_cache
+from adgn.graph.edges import edge_list, edges_with_loops
 from adgn.graph.kernels import multiply_reference
 from adgn.graph.layout import EdgeLayout
 from adgn.graph.operator import CSR, SparseOperator, SparsePattern
@@ -17,6 +18,8 @@ __all__ = [
     "SparsePattern",
     "cache_info",
     "clear_cache",
+    "edge_list",
+    "edges_with_loops",
     "graph_operator",
     "multiply_reference",
     "sparse_features",

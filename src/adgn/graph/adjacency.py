@@ -33,10 +33,10 @@ def graph_operator(
     r"""The sparse operator of a graph, built and validated once per graph.
 
     Row $u$ weighs the messages that node $u$ receives: with `normalization="none"`
-    $a_{uj} = \sum_{e: j \to u} w_e$, and with `"gcn"`
+    $a_{uj} = \sum_{e: j \to u} w_e$; with `"mean"` each row is divided by its sum; with `"gcn"`
     $a_{uj} = \hat{w}_{uj} / \sqrt{\hat{d}_u \hat{d}_j}$, where $\hat{w}$ has a self
     loop of weight 1 (2 for `"gcn-improved"`) at each node without one and $\hat{d}_u$ is
-    the sum of the weights that come into $u$.
+    the sum of the weights that come into $u$; with `"loops"` $a_{uj} = \hat{w}_{uj}$.
 
     Passing the same tensors again returns the same operator; a tensor that was changed in place
     is another graph.
@@ -48,7 +48,7 @@ def graph_operator(
             batch of prepared graphs ([`GraphBlocks`][adgn.graph.GraphBlocks]).
         edge_weight: `[E]`; gradients flow to it. All ones by default.
         num_nodes: The number of nodes.
-        normalization: `"none"`, `"gcn"` or `"gcn-improved"`.
+        normalization: `"none"`, `"mean"`, `"loops"`, `"gcn"` or `"gcn-improved"`.
         like: The tensor whose dtype and device the operator must have; by default the weights',
             or torch's default dtype and the edges' device.
 

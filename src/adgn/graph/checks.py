@@ -42,6 +42,18 @@ def check_edge_weight(edge_weight: Tensor, num_edges: int, like: Tensor) -> None
     check_finite("edge_weight", edge_weight)
 
 
+def check_edge_attr(edge_attr: Tensor, num_edges: int, channels: int, like: Tensor) -> None:
+    """Raises unless `edge_attr` holds finite features `[num_edges, channels]`, like `like`."""
+    if edge_attr.dim() != 2 or edge_attr.shape != (num_edges, channels):
+        raise ValueError(
+            f"edge_attr has shape {list(edge_attr.shape)}; expected [{num_edges}, {channels}]: one "
+            f"row per edge and edge_dim={channels} features"
+        )
+    check_same_place("edge_attr", edge_attr, "x", like)
+    check_same_dtype("edge_attr", edge_attr, "x", like)
+    check_finite("edge_attr", edge_attr)
+
+
 def check_features(x: Tensor, channels: int | None = None, like: Tensor | None = None) -> None:
     """Raises unless `x` holds finite floating-point features `[..., N, channels]`.
 

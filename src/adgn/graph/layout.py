@@ -8,9 +8,9 @@ from torch import Tensor
 
 from adgn.graph.operator import SparseOperator, SparsePattern
 
-Normalization = Literal["none", "gcn", "gcn-improved"]
-NORMALIZATIONS: tuple[Normalization, ...] = ("none", "gcn", "gcn-improved")
-_SELF_LOOP_WEIGHT = {"gcn": 1.0, "gcn-improved": 2.0}
+Normalization = Literal["none", "mean", "loops", "gcn", "gcn-improved"]
+NORMALIZATIONS: tuple[Normalization, ...] = ("none", "mean", "loops", "gcn", "gcn-improved")
+_SELF_LOOP_WEIGHT = {"loops": 1.0, "gcn": 1.0, "gcn-improved": 2.0}
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,8 +22,9 @@ class EdgeLayout:
 
     Attributes:
         pattern: The operator's pattern.
-        normalization: `"none"`; `"gcn"`: self loops and symmetric normalisation;
-            `"gcn-improved"`: the same with self loops of weight 2.
+        normalization: `"none"`; `"mean"`: each row divided by its sum; `"loops"`: a self loop at
+            each node; `"gcn"`: self loops and symmetric normalisation; `"gcn-improved"`: the
+            same with self loops of weight 2.
         slot: `[edges kept + self loops]`; the slot each of them is added to.
         kept: The edges that are no self loops (all of them without normalisation), or `None`
             for all.
@@ -44,7 +45,7 @@ class EdgeLayout:
     ) -> "EdgeLayout":
         """Lays out the edges `source[e] → target[e]`; the operator's rows are the targets."""
         shape = (num_nodes, num_nodes)
-        if normalization == "none":
+        if normalization not in _SELF_LOOP_WEIGHT:
             pattern, slot = SparsePattern.from_entries(target, source, shape)
             return cls(pattern, normalization, slot)
         is_loop = source == target
@@ -63,7 +64,9 @@ class EdgeLayout:
         """The operator with these weights (all ones for `None`)."""
         entries = self._entry_weights(edge_weight, dtype)
         value = entries.new_zeros(self.pattern.csr.col.numel()).index_add(0, self.slot, entries)
-        if self.normalization != "none":
+        if self.normalization == "mean":
+            value = self._averaged(value)
+        elif self.normalization in ("gcn", "gcn-improved"):
             value = self._normalized(value)
         return SparseOperator(self.pattern, value)
 
@@ -84,21 +87,30 @@ class EdgeLayout:
             own, edges = edge_weight[self.loop_edge], edge_weight[self.kept]
         return torch.cat([edges, loops.index_put((self.loop_node,), own)])
 
+    def _averaged(self, value: Tensor) -> Tensor:
+        r"""$a_{uj} / d_u$, with $d$ the row sums."""
+        row = self.pattern.csr.row.long()
+        degree, empty = self._degree(value, "mean normalisation")
+        return value / torch.where(empty, 1.0, degree)[row] * ~empty[row]
+
     def _normalized(self, value: Tensor) -> Tensor:
         r"""$\hat{d}_u^{-1/2} \hat{d}_j^{-1/2} a_{uj}$, with $\hat{d}$ the row sums."""
-        csr = self.pattern.csr
-        row, col = csr.row.long(), csr.col.long()
-        degree = value.new_zeros(csr.shape[0]).index_add(0, row, value)
-        if bool((degree < 0).any()):
-            node = int((degree < 0).nonzero()[0])
-            raise ValueError(
-                f"edge_weight gives node {node} the degree {float(degree[node]):.6g}; gcn "
-                "normalisation needs degrees that are not negative: use phi='sum' for such weights"
-            )
-        # A degree of zero (weights that cancel) would be divided by: such a node sends and
-        # receives nothing. The inner where keeps the gradient of the untaken branch finite.
-        empty = degree == 0
+        row, col = self.pattern.csr.row.long(), self.pattern.csr.col.long()
+        degree, empty = self._degree(value, "gcn normalisation")
+        # The inner where keeps the gradient of the untaken branch finite.
         scale = torch.where(empty, 0.0, torch.where(empty, 1.0, degree).rsqrt())
         # The product of the two scales first: it is the same number for (u, j) and (j, u), so a
         # symmetric graph gives an exactly symmetric operator.
         return (scale[row] * scale[col]) * value
+
+    def _degree(self, value: Tensor, purpose: str) -> tuple[Tensor, Tensor]:
+        """The row sums, and the rows whose sum is zero: such a node receives nothing."""
+        csr = self.pattern.csr
+        degree = value.new_zeros(csr.shape[0]).index_add(0, csr.row.long(), value)
+        if bool((degree < 0).any()):
+            node = int((degree < 0).nonzero()[0])
+            raise ValueError(
+                f"edge_weight gives node {node} the degree {float(degree[node]):.6g}; {purpose} "
+                "needs degrees that are not negative: use phi='sum' for such weights"
+            )
+        return degree, degree == 0

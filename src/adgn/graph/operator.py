@@ -94,10 +94,14 @@ class SparsePattern:
 
     def transpose_values(self, value: Tensor) -> Tensor:
         """Values in the order of `csr`, put in the order of `transposed`."""
-        order = self.to_transposed
-        if order is None:  # sorting by column, rows staying ascending, is what transposing means
-            order = torch.argsort(self.csr.col, stable=True)
-        return value.index_select(0, order)
+        return value.index_select(0, self._transposing_order)
+
+    @cached_property
+    def _transposing_order(self) -> Tensor:
+        if self.to_transposed is not None:
+            return self.to_transposed
+        # Sorting by column, rows staying ascending, is what transposing means.
+        return torch.argsort(self.csr.col, stable=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,6 +156,11 @@ class SparseOperator:
         ):
             return self.value
         return value
+
+    @cached_property
+    def has_negative_values(self) -> bool:
+        """Whether some value is below zero."""
+        return bool((self.value < 0).any())
 
     @property
     def is_symmetric(self) -> bool:

@@ -2,8 +2,16 @@
 
 from adgn.nn.aggregation import GCNAggregation, LinearAggregation, SumAggregation
 from adgn.nn.antisymmetric import AntiSymmetricConv
-from adgn.nn.models.adgn import ADGN
+from adgn.nn.models import ADGN
 from adgn.nn.network import GraphNetwork
+from adgn.nn.registry import (
+    ModelOptions,
+    ModelSpec,
+    available_models,
+    build_model,
+    model_spec,
+    register_model,
+)
 
 __all__ = [
     "ADGN",
@@ -11,5 +19,11 @@ __all__ = [
     "GCNAggregation",
     "GraphNetwork",
     "LinearAggregation",
+    "ModelOptions",
+    "ModelSpec",
     "SumAggregation",
+    "available_models",
+    "build_model",
+    "model_spec",
+    "register_model",
 ]

@@ -1,14 +1,25 @@
 """The aggregations Φ: how a node hears its neighbours."""
 
+import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from adgn.choices import unknown_name
-from adgn.graph import Adjacency, SparseOperator, graph_operator
+from adgn.graph import Adjacency
 from adgn.graph.layout import Normalization
+from adgn.nn.conv import (
+    GATConv,
+    GatedGraphConv,
+    GCN2Conv,
+    GINConv,
+    GINEConv,
+    GraphConvolution,
+    SAGEConv,
+)
 
 
 def reset_linear(weight: Tensor) -> None:
@@ -22,7 +33,7 @@ def reset_bias(bias: Tensor, fan_in: int) -> None:
     nn.init.uniform_(bias, -bound, bound)
 
 
-class LinearAggregation(nn.Module):
+class LinearAggregation(GraphConvolution, nn.Module):
     r"""An aggregation linear in the states: $\Phi = \mathbf{A} \mathbf{X} \mathbf{V}^\top$.
 
     Args:
@@ -34,8 +45,6 @@ class LinearAggregation(nn.Module):
         - **output:** `[..., N, d]`
     """
 
-    normalization: Normalization
-
     def __init__(self, channels: int) -> None:
         super().__init__()
         self.channels = channels
@@ -45,18 +54,6 @@ class LinearAggregation(nn.Module):
     def reset_parameters(self) -> None:
         """Draws new weights."""
         reset_linear(self.lin.weight)
-
-    def operator(
-        self, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None
-    ) -> SparseOperator:
-        """The graph as this aggregation sees it, for states like `x`."""
-        return graph_operator(
-            edge_index,
-            edge_weight,
-            num_nodes=x.size(-2),
-            normalization=self.normalization,
-            like=x,
-        )
 
     def forward(
         self, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None
@@ -115,15 +112,79 @@ class GCNAggregation(LinearAggregation):
     normalization: Normalization = "gcn"
 
 
-AGGREGATIONS: dict[str, Callable[[int], nn.Module]] = {
+class GCNIIAggregation(GraphConvolution, nn.Module):
+    r"""The layer of [GCNII](https://arxiv.org/abs/2007.02133) as an aggregation.
+
+    $$
+    \Phi(\mathbf{X}, \mathcal{N}) = ((1 - \alpha) \hat{\mathbf{A}} \mathbf{X} + \alpha \mathbf{X})
+        \mathbf{W}
+    $$
+
+    The residual is taken from the current states: A-DGN's own update carries the first ones on.
+
+    Args:
+        channels: The size of a node's state.
+        alpha: The share of a node's own state.
+        shared_weights: `False`: a second matrix for that share.
+    """
+
+    normalization: Normalization = "gcn"
+
+    def __init__(self, channels: int, *, alpha: float = 0.1, shared_weights: bool = True) -> None:
+        super().__init__()
+        self.conv = GCN2Conv(channels, alpha, shared_weights=shared_weights)
+
+    def reset_parameters(self) -> None:
+        """Draws new weights."""
+        self.conv.reset_parameters()
+
+    def forward(
+        self, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None
+    ) -> Tensor:
+        r"""$\Phi(\mathbf{X}, \mathcal{N}_u)$ for every node."""
+        h: Tensor = self.conv(x, x, edge_index, edge_weight)
+        return h
+
+
+class GatedAggregation(GatedGraphConv):
+    """One step of a [gated graph network](https://arxiv.org/abs/1511.05493) as an aggregation.
+
+    Args:
+        channels: The size of a node's state.
+        bias: Whether the GRU has biases.
+    """
+
+    def __init__(self, channels: int, *, bias: bool = True) -> None:
+        super().__init__(channels, num_layers=1, bias=bias)
+
+
+AGGREGATIONS: dict[str, type[nn.Module]] = {
+    "gat": GATConv,
     "gcn": GCNAggregation,
+    "gcnii": GCNIIAggregation,
+    "ggnn": GatedAggregation,
+    "gin": GINConv,
+    "gine": GINEConv,
+    "graphsage": SAGEConv,
     "sum": SumAggregation,
 }
 
 
-def resolve_aggregation(phi: str | nn.Module | None, channels: int) -> nn.Module:
-    """The module for `phi`: a name, a module as it is, or `None` for `"gcn"` as in PyG."""
+def resolve_aggregation(
+    phi: str | nn.Module | None, channels: int, phi_kwargs: Mapping[str, Any] | None = None
+) -> nn.Module:
+    """The module for `phi`: a name, a module as it is, or `None` for `"gcn"` as in PyG.
+
+    Example:
+        >>> resolve_aggregation("gat", 16, {"heads": 4})
+        GATConv(16, 16, heads=4)
+    """
     if isinstance(phi, nn.Module):
+        if phi_kwargs:
+            raise ValueError(
+                f"phi_kwargs={dict(phi_kwargs)!r} was given together with the module "
+                f"phi={type(phi).__name__}(...), which has its settings already"
+            )
         return phi
     if phi is None:
         phi = "gcn"
@@ -134,7 +195,49 @@ def resolve_aggregation(phi: str | nn.Module | None, channels: int) -> nn.Module
         )
     if phi not in AGGREGATIONS:
         raise unknown_name("phi", phi, AGGREGATIONS)
-    return AGGREGATIONS[phi](channels)
+    aggregation = AGGREGATIONS[phi]
+    given = dict(phi_kwargs or {})
+    _check_phi_kwargs(phi, aggregation, given)
+    sizes = [name for name in _parameters(aggregation) if name.endswith("channels")]
+    return aggregation(*[channels] * len(sizes), **given)
+
+
+def _parameters(aggregation: type[nn.Module]) -> dict[str, inspect.Parameter]:
+    return dict(inspect.signature(aggregation).parameters)
+
+
+def _check_phi_kwargs(phi: str, aggregation: type[nn.Module], given: Mapping[str, Any]) -> None:
+    options = {
+        name: parameter
+        for name, parameter in _parameters(aggregation).items()
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+    }
+    takes = ", ".join(options) or "no options"
+    for name in given:
+        if name not in options:
+            hint = (
+                f"; aggregations with edge features are {', '.join(_WITH_EDGE_FEATURES)}"
+                if name == "edge_dim"
+                else ""
+            )
+            raise ValueError(f"phi={phi!r} does not take {name}; it takes {takes}{hint}")
+    for name, parameter in options.items():
+        if parameter.default is inspect.Parameter.empty and name not in given:
+            raise ValueError(f"phi={phi!r} needs {name} in phi_kwargs; it takes {takes}")
+
+
+_WITH_EDGE_FEATURES = [
+    name for name, aggregation in AGGREGATIONS.items() if "edge_dim" in _parameters(aggregation)
+]
+
+
+def check_edge_features(phi: nn.Module, edge_attr: Tensor | None) -> None:
+    """Raises where edge features are given to one of our aggregations that reads none."""
+    if edge_attr is not None and isinstance(phi, GraphConvolution) and phi.edge_dim is None:
+        raise ValueError(
+            f"edge_attr was given, but phi={type(phi).__name__} reads no edge features; use phi="
+            f"{' or '.join(map(repr, _WITH_EDGE_FEATURES))} with edge_dim={edge_attr.size(-1)}"
+        )
 
 
 def check_aggregated(phi: nn.Module, h: Tensor, x: Tensor) -> None:

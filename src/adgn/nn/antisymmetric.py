@@ -11,10 +11,12 @@ from adgn.graph.checks import check_count, check_features, check_positive
 from adgn.nn.aggregation import (
     LinearAggregation,
     check_aggregated,
+    check_edge_features,
     reset_bias,
     reset_linear,
     resolve_aggregation,
 )
+from adgn.nn.conv import GraphConvolution
 from adgn.nn.integration import integrate
 from adgn.nn.resolve import Activation, resolve_activation
 
@@ -36,7 +38,8 @@ class AntiSymmetricConv(nn.Module):
 
     Args:
         in_channels: The size $d$ of a node's state.
-        phi: The aggregation $\Phi$: `"gcn"` (also for `None`, as in PyG), `"sum"`, or a
+        phi: The aggregation $\Phi$: `"gcn"` (also for `None`, as in PyG), `"sum"`, `"gat"`,
+            `"gcnii"`, `"ggnn"`, `"gin"`, `"gine"` (reads edge features), `"graphsage"`, or a
             module called as `phi(x, edge_index, *args, **kwargs)`.
         num_iters: How many times the update is applied, with the same weights.
         epsilon: The step size $\epsilon > 0$.
@@ -45,6 +48,7 @@ class AntiSymmetricConv(nn.Module):
         act: The activation $\sigma$, monotonically non-decreasing for the theory to hold.
         act_kwargs: Arguments for an `act` given by name.
         bias: Whether there is a $\mathbf{b}$.
+        phi_kwargs: Options for a `phi` given by name, such as `{"heads": 2}` for `"gat"`.
 
     Shapes:
         - **input:** states `[N, d]` (or `[..., N, d]` for several states on one graph), graph as
@@ -74,6 +78,8 @@ class AntiSymmetricConv(nn.Module):
         act: str | Activation | None = "tanh",
         act_kwargs: Mapping[str, Any] | None = None,
         bias: bool = True,
+        *,
+        phi_kwargs: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__()
         check_count("in_channels", in_channels)
@@ -87,7 +93,7 @@ class AntiSymmetricConv(nn.Module):
         self.act = resolve_activation(act, act_kwargs)
         self.W = nn.Parameter(torch.empty(in_channels, in_channels))
         self.register_buffer("eye", torch.eye(in_channels))
-        self.phi = resolve_aggregation(phi, in_channels)
+        self.phi = resolve_aggregation(phi, in_channels, phi_kwargs)
         if bias:
             self.bias = nn.Parameter(torch.empty(in_channels))
         else:
@@ -115,8 +121,9 @@ class AntiSymmetricConv(nn.Module):
         Args:
             x: States, `[..., N, d]`.
             edge_index: The graph.
-            *args: Passed to `phi`; for `"gcn"` and `"sum"` the edge weights `[E]`.
-            **kwargs: Passed to `phi`; for `"gcn"` and `"sum"` `edge_weight`.
+            *args: Passed to `phi`; for one given by name the edge weights `[E]`.
+            **kwargs: Passed to `phi`; for one given by name `edge_weight` or, where it reads
+                edge features, `edge_attr`.
         """
         return self._advance(self.num_iters, x, edge_index, *args, **kwargs)
 
@@ -133,6 +140,7 @@ class AntiSymmetricConv(nn.Module):
         self, num_steps: int, x: Tensor, edge_index: Adjacency, *args: Any, **kwargs: Any
     ) -> Tensor:
         check_features(x, self.in_channels, like=self.W)
+        check_edge_features(self.phi, kwargs.get("edge_attr"))
         if isinstance(self.phi, LinearAggregation):
             return integrate(
                 x,
@@ -144,6 +152,8 @@ class AntiSymmetricConv(nn.Module):
                 act=self.act,
                 num_steps=num_steps,
             )
+        if isinstance(self.phi, GraphConvolution) and self.phi.edge_dim is None:
+            edge_index, args, kwargs = self.phi.operator(x, edge_index, *args, **kwargs), (), {}
         own = self.own_weight().t()
         for _ in range(num_steps):
             h = self.phi(x, edge_index, *args, **kwargs)

@@ -10,6 +10,7 @@ from torch_geometric.nn import global_add_pool, global_max_pool, global_mean_poo
 from adgn.graph import Adjacency, sparse_features
 from adgn.graph.adjacency import SPARSE_LAYOUTS
 from adgn.graph.checks import check_batch, check_count, check_features
+from adgn.nn.registry import unused_edge_features
 from adgn.nn.resolve import check_choice
 
 Level = Literal["node", "graph"]
@@ -37,7 +38,7 @@ class GraphNetwork(nn.Module):
         out_channels: Outputs per node or graph.
         propagation: A module called as `propagation(x, edge_index, edge_weight)` (and
             `edge_attr` where edge features are given) that maps states `[N, d]` to states
-            `[N, d]`.
+            `[N, d]`. An attribute `edge_dim = None` says that it reads no edge features.
         level: `"node"`: one output per node; `"graph"`: one per graph.
         encoder: `"linear"` (no activation), or `"none"`: the features are the first states.
         readout: `"linear"`; `"mlp"`: the paper's two linear layers with LeakyReLU after
@@ -84,6 +85,7 @@ class GraphNetwork(nn.Module):
         self.hidden_channels = hidden_channels
         self.out_channels = out_channels
         self.level = level
+        self.configuration: dict[str, Any] = {}  # the arguments of build_model, where it was used
         self.dropout = nn.Dropout(dropout)
         self.encoder = nn.Linear(in_channels, hidden_channels) if encoder == "linear" else None
         self.propagation = propagation
@@ -113,6 +115,8 @@ class GraphNetwork(nn.Module):
             edge_attr: Edge features, for a propagation that uses them.
         """
         self._check_batch_given(batch)  # before the work of all layers
+        if edge_attr is not None and getattr(self.propagation, "edge_dim", edge_attr) is None:
+            raise unused_edge_features(type(self).__name__)
         states = self.dropout(self.encode(x))
         extra = {} if edge_attr is None else {"edge_attr": edge_attr}
         states = self.propagation(states, edge_index, edge_weight, **extra)

@@ -1,1 +1,29 @@
-"""One file per method."""
+"""One file per method; importing this package registers all of them."""
+
+from adgn.nn.models.adgn import ADGN
+from adgn.nn.models.appnp import APPNP
+from adgn.nn.models.dagnn import DAGNN
+from adgn.nn.models.dgc import DGC
+from adgn.nn.models.gat import GAT
+from adgn.nn.models.gcn import GCN
+from adgn.nn.models.gcnii import GCNII
+from adgn.nn.models.ggnn import GGNN
+from adgn.nn.models.gin import GIN
+from adgn.nn.models.grand import GRAND
+from adgn.nn.models.graphsage import GraphSAGE
+from adgn.nn.models.mlp import MLP
+
+__all__ = [
+    "ADGN",
+    "APPNP",
+    "DAGNN",
+    "DGC",
+    "GAT",
+    "GCN",
+    "GCNII",
+    "GGNN",
+    "GIN",
+    "GRAND",
+    "MLP",
+    "GraphSAGE",
+]

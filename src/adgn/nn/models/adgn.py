@@ -1,13 +1,24 @@
 """A-DGN: the anti-symmetric deep graph network."""
 
+from collections.abc import Mapping
 from typing import Any
 
+from pydantic import Field
 from torch import Tensor, nn
 
 from adgn.graph import Adjacency
 from adgn.graph.checks import check_count
 from adgn.nn.antisymmetric import AntiSymmetricConv
+from adgn.nn.conv import GraphConvolution
+from adgn.nn.models.spaces import (
+    HETEROPHILY,
+    HETEROPHILY_TABLE,
+    TREES_TABLE,
+    benchmark_grid,
+    property_grid,
+)
 from adgn.nn.network import GraphNetwork, Level
+from adgn.nn.registry import ModelOptions, register_model
 from adgn.nn.resolve import Activation
 
 
@@ -21,7 +32,7 @@ class AntiSymmetricPropagation(nn.Module):
             works with `weight_sharing=True` only, as there is just one of it.
         weight_sharing: One set of weights for all layers, or one per layer.
         train_recurrent: `False` keeps W, V and b at their initial values.
-        **options: `epsilon`, `gamma`, `act` and `bias` of `AntiSymmetricConv`.
+        **options: `epsilon`, `gamma`, `act`, `bias` and `phi_kwargs` of `AntiSymmetricConv`.
     """
 
     def __init__(
@@ -47,6 +58,9 @@ class AntiSymmetricPropagation(nn.Module):
             AntiSymmetricConv(channels, phi, num_iters=count, **options) for count in steps
         )
         self.layers.requires_grad_(train_recurrent)
+        aggregation = self.layers[0].phi
+        if isinstance(aggregation, GraphConvolution):
+            self.edge_dim = aggregation.edge_dim
 
     def forward(
         self, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None, **kwargs: Any
@@ -70,6 +84,69 @@ class AntiSymmetricPropagation(nn.Module):
         return states
 
 
+class ADGNOptions(ModelOptions):
+    """The options of A-DGN."""
+
+    phi: str | nn.Module | None = Field(
+        "sum",
+        description="the aggregation Φ: `sum`, `gcn`, `gat`, `gcnii`, `ggnn`, `gin`, `gine`, "
+        "`graphsage`, or a module",
+    )
+    weight_sharing: bool = Field(True, description="one (W, V, b) for all layers, or one per layer")
+    epsilon: float = Field(0.1, gt=0, allow_inf_nan=False, description="the step size ε")
+    gamma: float = Field(0.1, ge=0, allow_inf_nan=False, description="the diffusion γ")
+    act: str | Activation | None = Field("tanh", description="the activation σ")
+    bias: bool = Field(True, description="whether there is a b")
+    train_recurrent: bool = Field(
+        True, description="`False`: W, V and b stay as initialised (randomised A-DGN)"
+    )
+    edge_dim: int | None = Field(
+        None, ge=1, description="features per edge, for a Φ that reads them (`gine`, `gat`)"
+    )
+    phi_kwargs: Mapping[str, Any] | None = Field(
+        None, description="more options for Φ, such as `{'heads': 2}` for `gat`"
+    )
+
+
+@register_model(
+    "adgn",
+    title="A-DGN",
+    paper="https://openreview.net/forum?id=J3Y7cgZOOS",
+    rule=r"\mathbf{x}_u^\ell = \mathbf{x}_u^{\ell-1} + \epsilon\, \sigma\left((\mathbf{W} - "
+    r"\mathbf{W}^\top - \gamma \mathbf{I})\, \mathbf{x}_u^{\ell-1} + "
+    r"\Phi(\mathbf{X}^{\ell-1}, \mathcal{N}_u) + \mathbf{b}\right)",
+    hops_per_layer=1,
+    memory="nd",
+    time="nd^2 + md",
+    options=ADGNOptions,
+    search_spaces={
+        "property": property_grid(
+            {"model.epsilon": [1.0, 1e-1, 1e-2, 1e-3], "model.gamma": [1.0, 1e-1, 1e-2, 1e-3]}
+        ),
+        "benchmarks": benchmark_grid(
+            {
+                "model.epsilon": [1.0, 1e-1, 1e-2, 1e-3, 1e-4],
+                "model.gamma": [1.0, 1e-1, 1e-2, 1e-3, 1e-4],
+            }
+        ),
+        "heterophily": (
+            {**HETEROPHILY, "model.epsilon": [1e-1, 1e-2], "model.gamma": [1e-1, 1e-2]},
+            HETEROPHILY_TABLE,
+        ),
+        "trees": (
+            {
+                "model.hidden_channels": [32, 86, 128],
+                "model.act": ["tanh", "relu"],
+                "model.epsilon": [0.1],
+                "model.gamma": [0.1],
+            },
+            TREES_TABLE,
+        ),
+    },
+    note="Aggregation and weight sharing are variants with a row of their own in the paper's "
+    "tables, not part of a grid. A Φ other than `sum` also reads the node's own state (by a self "
+    "loop or a weight of its own), which the theory's bound on the Jacobian does not cover.",
+)
 class ADGN(GraphNetwork):
     r"""The anti-symmetric deep graph network of [Gravina, Bacciu and Gallicchio (ICLR 2023)](https://openreview.net/forum?id=J3Y7cgZOOS).
 
@@ -88,7 +165,8 @@ class ADGN(GraphNetwork):
         hidden_channels: The size $d$ of a node's state.
         out_channels: Outputs per node or graph.
         num_layers: The number $L$ of layers: at least the distance that matters.
-        phi: The aggregation $\Phi$: `"sum"`, `"gcn"` or a module.
+        phi: The aggregation $\Phi$: `"sum"`, `"gcn"`, another name or a module, see
+            `AntiSymmetricConv`.
         weight_sharing: One (W, V, b) for all layers, or one per layer.
         epsilon: The step size $\epsilon > 0$.
         gamma: The diffusion $\gamma \ge 0$.
@@ -96,6 +174,8 @@ class ADGN(GraphNetwork):
         bias: Whether there is a $\mathbf{b}$.
         train_recurrent: `False` is the randomised variant: W, V and b stay as initialised and
             only encoder and readout are trained.
+        edge_dim: Features per edge, for a `phi` that reads them (`"gine"`, `"gat"`).
+        phi_kwargs: More options for a `phi` given by name.
         level: `"node"` or `"graph"`.
         encoder: `"linear"` or `"none"`.
         readout: `"linear"`, `"mlp"` or `"none"`.
@@ -131,11 +211,15 @@ class ADGN(GraphNetwork):
         act: str | Activation | None = "tanh",
         bias: bool = True,
         train_recurrent: bool = True,
+        edge_dim: int | None = None,
+        phi_kwargs: Mapping[str, Any] | None = None,
         level: Level = "node",
         encoder: str | None = "linear",
         readout: str = "linear",
         dropout: float = 0.0,
     ) -> None:
+        if edge_dim is not None:
+            phi_kwargs = {**(phi_kwargs or {}), "edge_dim": edge_dim}
         propagation = AntiSymmetricPropagation(
             hidden_channels,
             num_layers,
@@ -146,6 +230,7 @@ class ADGN(GraphNetwork):
             gamma=gamma,
             act=act,
             bias=bias,
+            phi_kwargs=phi_kwargs,
         )
         super().__init__(
             in_channels,

@@ -1,0 +1,70 @@
+"""Graphs as edge lists, for layers that pass a message along each edge."""
+
+import torch
+from torch import Tensor
+from torch_geometric import EdgeIndex
+from torch_geometric.utils import add_self_loops, remove_self_loops
+
+from adgn.graph.adjacency import SPARSE_LAYOUTS, Adjacency
+from adgn.graph.blocks import SelectedGraphs
+from adgn.graph.cache import cached
+from adgn.graph.checks import check_edge_index, check_same_place
+
+
+def edge_list(edge_index: Adjacency, num_nodes: int, like: Tensor) -> Tensor:
+    """The edges `[2, E]` of a graph in any form that has edges, validated once per graph.
+
+    Args:
+        edge_index: See [`graph_operator`][adgn.graph.graph_operator]. The edges of a sparse
+            matrix come in the order of its entries; those of a batch of prepared graphs in the
+            order of `SelectedGraphs.edge_number`.
+        num_nodes: The number of nodes.
+        like: A tensor on the device where the edges must be.
+
+    Example:
+        >>> import torch
+        >>> matrix = torch.tensor([[0.0, 0.0], [1.0, 0.0]]).to_sparse_csr()  # 0 → 1
+        >>> edge_list(matrix, 2, like=torch.zeros(2, 1)).tolist()
+        [[0], [1]]
+    """
+    if isinstance(edge_index, SelectedGraphs):
+        edges = edge_index.edge_index
+        check_same_place("edge_index", edges, "x", like)
+        return edges
+    if not isinstance(edge_index, Tensor):
+        raise TypeError(
+            f"edge_index is a {type(edge_index).__name__}, which has no edges to carry features; "
+            "pass a [2, E] tensor, a sparse matrix or a batch of GraphBlocks"
+        )
+    check_same_place("edge_index", edge_index, "x", like)
+    given: Tensor = edge_index
+
+    def build() -> Tensor:
+        if given.layout in SPARSE_LAYOUTS:
+            matrix = given.detach()
+            if matrix.layout != torch.sparse_coo:
+                matrix = matrix.to_sparse_coo()  # type: ignore[no-untyped-call]
+            edges = matrix._indices().flip(0)
+        else:
+            edges = given.as_tensor() if isinstance(given, EdgeIndex) else given
+        check_edge_index(edges, num_nodes)
+        return edges.long()
+
+    return cached((edge_index,), ("edge list", num_nodes), build)
+
+
+def edges_with_loops(edges: Tensor, edge_attr: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
+    """Edges and edge features with exactly one self loop per node, made once per graph.
+
+    A self loop's features are the mean of those of the edges that come into its node, as in PyG's
+    `GATConv`; self loops that were there are replaced.
+    """
+
+    def build() -> tuple[Tensor, Tensor]:
+        kept, features = remove_self_loops(edges, edge_attr)
+        looped, filled = add_self_loops(kept, features, fill_value="mean", num_nodes=num_nodes)
+        return looped, filled
+
+    if edge_attr.requires_grad:
+        return build()  # its autograd history belongs to this step alone
+    return cached((edges, edge_attr), ("edges with loops", num_nodes), build)

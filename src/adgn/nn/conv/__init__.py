@@ -1,0 +1,20 @@
+"""PyG's convolutions on operators that are built once per graph: same parameters, same outputs."""
+
+from adgn.nn.conv.base import GraphConvolution
+from adgn.nn.conv.gat import GATConv
+from adgn.nn.conv.gcn import GCNConv
+from adgn.nn.conv.gcnii import GCN2Conv
+from adgn.nn.conv.ggnn import GatedGraphConv
+from adgn.nn.conv.gin import GINConv, GINEConv
+from adgn.nn.conv.graphsage import SAGEConv
+
+__all__ = [
+    "GATConv",
+    "GCN2Conv",
+    "GCNConv",
+    "GINConv",
+    "GINEConv",
+    "GatedGraphConv",
+    "GraphConvolution",
+    "SAGEConv",
+]

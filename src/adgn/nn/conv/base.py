@@ -1,0 +1,54 @@
+"""What all convolutions have in common: which operator of a graph they apply."""
+
+from torch import Tensor
+
+from adgn.graph import Adjacency, SparseOperator, edge_list, graph_operator
+from adgn.graph.checks import check_edge_attr
+from adgn.graph.layout import Normalization
+
+
+class GraphConvolution:
+    """A layer that applies one operator of the graph, or passes messages with edge features.
+
+    Attributes:
+        normalization: The operator that it applies, see `adgn.graph.graph_operator`.
+        edge_dim: How many features each edge must have; `None` for a layer without edge features.
+    """
+
+    normalization: Normalization
+    edge_dim: int | None = None
+
+    def operator(
+        self, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None
+    ) -> SparseOperator:
+        """The graph as this layer sees it, for states like `x`."""
+        return graph_operator(
+            edge_index,
+            edge_weight,
+            num_nodes=x.size(-2),
+            normalization=self.normalization,
+            like=x,
+        )
+
+    def edges(
+        self,
+        x: Tensor,
+        edge_index: Adjacency,
+        edge_weight: Tensor | None,
+        edge_attr: Tensor | None,
+    ) -> tuple[Tensor, Tensor]:
+        """Edge list and edge features, checked, for a layer with `edge_dim` features per edge."""
+        layer = type(self).__name__
+        if edge_weight is not None:
+            raise ValueError(
+                f"edge_weight was given to {layer} with edge_dim={self.edge_dim}, which reads edge "
+                "features only; append the weight to edge_attr as one more feature"
+            )
+        if edge_attr is None or self.edge_dim is None:
+            raise ValueError(
+                f"edge_attr=None, but {layer} has edge_dim={self.edge_dim}; pass edge_attr of "
+                f"shape [num_edges, {self.edge_dim}]"
+            )
+        edges = edge_list(edge_index, x.size(-2), x)
+        check_edge_attr(edge_attr, edges.size(1), self.edge_dim, x)
+        return edges, edge_attr

@@ -1,0 +1,148 @@
+"""The attention layer of graph attention networks."""
+
+import torch
+import torch_geometric.nn as pyg
+from torch import Tensor
+from torch.nn import functional
+
+from adgn.graph import Adjacency, SparseOperator, edges_with_loops
+from adgn.graph.layout import Normalization
+from adgn.nn.conv.base import GraphConvolution
+
+
+class GATConv(GraphConvolution, pyg.GATConv):  # type: ignore[misc]
+    r"""The layer of [graph attention networks](https://arxiv.org/abs/1710.10903):
+    $\mathbf{x}'_u = \sum_{j \in \mathcal{N}_u \cup \{u\}} \alpha_{uj} \mathbf{W} \mathbf{x}_j +
+    \mathbf{b}$ with
+    $\alpha_{uj} \propto w_{uj} \exp \operatorname{LeakyReLU}(
+    \mathbf{a}_1^\top \mathbf{W} \mathbf{x}_u + \mathbf{a}_2^\top \mathbf{W} \mathbf{x}_j)$,
+    $\sum_j \alpha_{uj} = 1$.
+
+    Parameters, state dict and outputs are those of PyG's layer of the same name. Edge weights,
+    which PyG's does not take, count an edge $w_{uj}$ times: a weight of 2 is the same as
+    the edge twice, and a weight of 0 as no edge. Without edge features only one number per edge
+    and head is kept for the backward pass, and not a state per edge.
+
+    Args:
+        in_channels: Features per node.
+        out_channels: Outputs per node; with `concat` the heads have `out_channels / heads` each.
+        heads: How many attention heads.
+        concat: Whether the heads' outputs stand next to each other; `False`: their mean.
+        negative_slope: Of LeakyReLU.
+        attention_dropout: The share of $\alpha_{uj}$ dropped while training.
+        edge_dim: Features per edge, which enter LeakyReLU as
+            $\mathbf{a}_3^\top \mathbf{U} \mathbf{e}_{uj}$; `None` for a graph without.
+        bias: Whether there is a $\mathbf{b}$.
+
+    Shapes:
+        - **input:** states `[N, in_channels]`, graph, edge weights `[E]` (optional) or edge
+          features `[E, edge_dim]`
+        - **output:** `[N, out_channels]`
+
+    Example:
+        >>> import torch
+        >>> GATConv(3, 4, heads=2)(torch.randn(2, 3), torch.tensor([[0], [1]])).shape
+        torch.Size([2, 4])
+    """
+
+    normalization: Normalization = "loops"
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        heads: int = 1,
+        concat: bool = True,
+        negative_slope: float = 0.2,
+        attention_dropout: float = 0.0,
+        edge_dim: int | None = None,
+        bias: bool = True,
+    ) -> None:
+        if concat and out_channels % heads:
+            raise ValueError(
+                f"heads={heads} does not divide out_channels={out_channels}; the heads' outputs "
+                "stand next to each other, so choose a divisor, or concat=False for their mean"
+            )
+        super().__init__(
+            in_channels,
+            out_channels // heads if concat else out_channels,
+            heads=heads,
+            concat=concat,
+            negative_slope=negative_slope,
+            dropout=attention_dropout,
+            add_self_loops=False,  # they are in the graph once and for all
+            edge_dim=edge_dim,
+            bias=bias,
+        )
+
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Adjacency,
+        edge_weight: Tensor | None = None,
+        edge_attr: Tensor | None = None,
+    ) -> Tensor:
+        """The next states."""
+        sent = self.lin(x).view(-1, self.heads, self.out_channels)
+        if self.edge_dim is None:
+            heads = self._along_slots(sent, self.operator(x, edge_index, edge_weight))
+        else:
+            heads = self._along_edges(sent, *self.edges(x, edge_index, edge_weight, edge_attr))
+        out = heads.flatten(1) if self.concat else heads.mean(1)
+        return out if self.bias is None else out + self.bias
+
+    def _along_slots(self, sent: Tensor, operator: SparseOperator) -> Tensor:
+        """Attention without edge features: one sparse product per head."""
+        if operator.has_negative_values:
+            raise ValueError(
+                "edge_weight has negative entries; attention counts an edge as often as its weight "
+                "says, which must be at least 0"
+            )
+        csr = operator.pattern.csr
+        weight = operator.value.unsqueeze(-1)
+        attention = self._attention(sent, csr.row.long(), csr.col.long(), weight)
+        heads = [
+            SparseOperator(operator.pattern, shares.contiguous()) @ states
+            for shares, states in zip(attention.unbind(1), sent.unbind(1), strict=True)
+        ]
+        return torch.stack(heads, 1)
+
+    def _along_edges(self, sent: Tensor, edges: Tensor, features: Tensor) -> Tensor:
+        """Attention with edge features: repeated edges may differ, so each has its own."""
+        (source, target), features = edges_with_loops(edges, features, sent.size(0))
+        linked = self.lin_edge(features).view(-1, self.heads, self.out_channels)
+        bonus = (linked * self.att_edge).sum(-1)
+        attention = self._attention(sent, target, source, bonus=bonus)
+        messages = attention.unsqueeze(-1) * sent[source]
+        return torch.zeros_like(sent).index_add(0, target, messages)
+
+    def _attention(
+        self,
+        sent: Tensor,
+        target: Tensor,
+        source: Tensor,
+        weight: Tensor | None = None,
+        bonus: Tensor | None = None,
+    ) -> Tensor:
+        r"""$\alpha$ for each pair of target and source and each head, `[pairs, heads]`."""
+        heard = (sent * self.att_src).sum(-1)
+        hearing = (sent * self.att_dst).sum(-1)
+        logits = heard[source] + hearing[target]
+        if bonus is not None:
+            logits = logits + bonus
+        logits = functional.leaky_relu(logits, self.negative_slope)
+        # The largest logit of a target is taken off all of them, so that exp cannot overflow.
+        index = target.unsqueeze(-1).expand_as(logits)
+        top = torch.full_like(hearing, -torch.inf).scatter_reduce(0, index, logits, "amax")
+        shares = (logits - top.detach()[target]).exp()
+        if weight is not None:
+            shares = shares * weight
+        total = torch.zeros_like(hearing).index_add(0, target, shares)
+        total = torch.where(total == 0, 1.0, total)  # a node that hears nobody
+        return functional.dropout(shares / total[target], self.dropout, self.training)
+
+    def __repr__(self) -> str:
+        channels = self.heads * self.out_channels if self.concat else self.out_channels
+        edge = "" if self.edge_dim is None else f", edge_dim={self.edge_dim}"
+        return f"{type(self).__name__}({self.in_channels}, {channels}, heads={self.heads}{edge})"

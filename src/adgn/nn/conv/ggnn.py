@@ -1,0 +1,46 @@
+"""The gated graph convolution."""
+
+import torch_geometric.nn as pyg
+from torch import Tensor
+
+from adgn.graph import Adjacency
+from adgn.graph.layout import Normalization
+from adgn.nn.conv.base import GraphConvolution
+
+
+class GatedGraphConv(GraphConvolution, pyg.GatedGraphConv):  # type: ignore[misc]
+    r"""The layer of [gated graph networks](https://arxiv.org/abs/1511.05493), applied `num_layers`
+    times: $\mathbf{x}_u \leftarrow \operatorname{GRU}\left(
+    \sum_{j \in \mathcal{N}_u} w_{uj} \mathbf{W}_\ell \mathbf{x}_j,\ \mathbf{x}_u\right)$.
+
+    The GRU is the same in all steps, $\mathbf{W}_\ell$ is not. Parameters, state dict and outputs
+    are those of PyG's layer of the same name.
+
+    Args:
+        channels: The size of a node's state.
+        num_layers: How many steps.
+        bias: Whether the GRU has biases.
+
+    Shapes:
+        - **input:** states `[N, channels]`, graph, edge weights `[E]` (optional)
+        - **output:** `[N, channels]`
+
+    Example:
+        >>> import torch
+        >>> GatedGraphConv(3, num_layers=2)(torch.randn(2, 3), torch.tensor([[0], [1]])).shape
+        torch.Size([2, 3])
+    """
+
+    normalization: Normalization = "none"
+
+    def __init__(self, channels: int, num_layers: int, *, bias: bool = True) -> None:
+        super().__init__(channels, num_layers, bias=bias)
+
+    def forward(
+        self, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None
+    ) -> Tensor:
+        """The states after all steps."""
+        operator = self.operator(x, edge_index, edge_weight)
+        for weight in self.weight:
+            x = self.rnn(operator @ (x @ weight), x)
+        return x

@@ -1,0 +1,66 @@
+"""APPNP: predict, then propagate by personalised PageRank."""
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from adgn.graph import SparseOperator
+from adgn.nn.models.baseline import Baseline
+from adgn.nn.models.diffusion import Diffusion, PredictThenPropagateOptions
+from adgn.nn.models.spaces import benchmark_grid, heterophily_grid, property_grid, tree_grid
+from adgn.nn.registry import register_model
+
+
+class APPNPOptions(PredictThenPropagateOptions):
+    """The options of APPNP."""
+
+    alpha: float = Field(0.1, ge=0, le=1, description="the teleport probability α")
+
+
+class APPNPPropagation(Diffusion):
+    """The activation, then PageRank."""
+
+    def __init__(self, num_layers: int, options: APPNPOptions) -> None:
+        super().__init__(num_layers, "gcn", options.act)
+        self.alpha = options.alpha
+
+    def propagate(self, x: Tensor, operator: SparseOperator) -> Tensor:
+        """All steps."""
+        first = x = self.activate(x)
+        for _ in range(self.num_layers):
+            x = torch.lerp(operator @ x, first, self.alpha)
+        return x
+
+    def extra_repr(self) -> str:
+        """The settings, for `repr`."""
+        return f"{super().extra_repr()}, alpha={self.alpha}"
+
+
+@register_model(
+    "appnp",
+    title="APPNP",
+    paper="https://arxiv.org/abs/1810.05997",
+    rule=r"\mathbf{X}^\ell = (1 - \alpha) \hat{\mathbf{A}} \mathbf{X}^{\ell-1} + "
+    r"\alpha\, \sigma(\mathbf{X}^0)",
+    hops_per_layer=1,
+    memory="1",
+    time="md",
+    options=APPNPOptions,
+    search_spaces={
+        "property": property_grid({"model.alpha": [0.1, 0.2]}, trained=False),
+        "benchmarks": benchmark_grid({"model.alpha": [0.1, 0.2]}, trained=False),
+        "heterophily": heterophily_grid({"model.alpha": [0.1, 0.2]}),
+        "trees": tree_grid(),
+    },
+    note="α as in the APPNP paper (0.1, and 0.2 for one data set). The readout follows the "
+    "propagation; both are linear, so this is prediction by a two-layer perceptron before it.",
+)
+class APPNP(Baseline):
+    """Approximate personalised propagation of neural predictions."""
+
+    name = "appnp"
+
+    @staticmethod
+    def build_propagation(channels: int, num_layers: int, options: APPNPOptions) -> nn.Module:
+        """The propagation."""
+        return APPNPPropagation(num_layers, options)

@@ -1,0 +1,62 @@
+"""DAGNN: propagate without weights, then weigh the depths for each node."""
+
+import torch
+from torch import Tensor, nn
+
+from adgn.graph import SparseOperator
+from adgn.nn.models.baseline import Baseline
+from adgn.nn.models.diffusion import Diffusion, PredictThenPropagateOptions
+from adgn.nn.models.spaces import benchmark_grid, heterophily_grid, property_grid, tree_grid
+from adgn.nn.registry import register_model
+
+
+class DAGNNOptions(PredictThenPropagateOptions):
+    """The options of DAGNN."""
+
+
+class DAGNNPropagation(Diffusion):
+    """The activation, the depths, and how much of each a node keeps."""
+
+    def __init__(self, channels: int, num_layers: int, options: DAGNNOptions) -> None:
+        super().__init__(num_layers, "gcn", options.act)
+        self.score = nn.Linear(channels, 1)
+
+    def propagate(self, x: Tensor, operator: SparseOperator) -> Tensor:
+        """All depths, weighed."""
+        x = self.activate(x)
+        kept = torch.sigmoid(self.score(x)) * x
+        for _ in range(self.num_layers):
+            x = operator @ x
+            kept = kept + torch.sigmoid(self.score(x)) * x
+        return kept
+
+
+@register_model(
+    "dagnn",
+    title="DAGNN",
+    paper="https://arxiv.org/abs/2007.09296",
+    rule=r"\mathbf{x}_u^L = \sum_{\ell=0}^{L} \mathrm{sigmoid}(\mathbf{s}^\top "
+    r"\mathbf{h}_u^\ell + c)\, "
+    r"\mathbf{h}_u^\ell,\quad \mathbf{H}^\ell = \hat{\mathbf{A}}^\ell \sigma(\mathbf{X}^0)",
+    hops_per_layer=1,
+    memory="nd",
+    time="nd + md",
+    options=DAGNNOptions,
+    search_spaces={
+        "property": property_grid(trained=False),
+        "benchmarks": benchmark_grid(trained=False),
+        "heterophily": heterophily_grid(),
+        "trees": tree_grid(),
+    },
+    note="The scores are read from the hidden states, and the readout comes after; the DAGNN paper "
+    "scores class predictions.",
+)
+class DAGNN(Baseline):
+    """Deep adaptive graph network."""
+
+    name = "dagnn"
+
+    @staticmethod
+    def build_propagation(channels: int, num_layers: int, options: DAGNNOptions) -> nn.Module:
+        """The propagation."""
+        return DAGNNPropagation(channels, num_layers, options)

@@ -1,0 +1,80 @@
+"""DGC: decoupled graph convolution, a diffusion without weights."""
+
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from adgn.graph import SparseOperator
+from adgn.nn.models.baseline import Baseline
+from adgn.nn.models.diffusion import Diffusion
+from adgn.nn.models.spaces import benchmark_grid, heterophily_grid, property_grid, tree_grid
+from adgn.nn.registry import ModelOptions, register_model
+from adgn.nn.resolve import Activation
+
+
+class DGCOptions(ModelOptions):
+    """The options of DGC."""
+
+    epsilon: float = Field(0.1, gt=0, allow_inf_nan=False, description="the step size ε")
+    diffusion: Literal["adjacency", "laplacian"] = Field(
+        "adjacency",
+        description="M: `adjacency`, the normalised Â, as in the A-DGN paper's experiments; "
+        "`laplacian`, I − Â: the heat equation, as in the DGC paper",
+    )
+    improved: bool = Field(True, description="self loops of weight 2 in Â")
+    act: str | Activation | None = Field("tanh", description="activation after the last step")
+
+
+class DGCPropagation(Diffusion):
+    """The diffusion, and the activation at its end."""
+
+    def __init__(self, num_layers: int, options: DGCOptions) -> None:
+        super().__init__(num_layers, "gcn-improved" if options.improved else "gcn", options.act)
+        self.epsilon = options.epsilon
+        self.diffusion = options.diffusion
+
+    def propagate(self, x: Tensor, operator: SparseOperator) -> Tensor:
+        """All steps."""
+        for _ in range(self.num_layers):
+            change = operator @ x
+            if self.diffusion == "laplacian":
+                change = x - change
+            x = torch.sub(x, change, alpha=self.epsilon)
+        return self.activate(x)
+
+    def extra_repr(self) -> str:
+        """The settings, for `repr`."""
+        return f"{super().extra_repr()}, epsilon={self.epsilon}, diffusion={self.diffusion!r}"
+
+
+@register_model(
+    "dgc",
+    title="DGC",
+    paper="https://arxiv.org/abs/2102.10739",
+    rule=r"\mathbf{X}^L = \sigma((\mathbf{I} - \epsilon \mathbf{M})^L \mathbf{X}^0),\quad "
+    r"\mathbf{M} = \hat{\mathbf{A}} \text{ or } \mathbf{I} - \hat{\mathbf{A}}",
+    hops_per_layer=1,
+    memory="1",
+    time="md",
+    options=DGCOptions,
+    search_spaces={
+        "property": property_grid({"model.epsilon": [1.0, 1e-1, 1e-2, 1e-3]}),
+        "benchmarks": benchmark_grid({"model.epsilon": [1.0, 1e-1, 1e-2, 1e-3, 1e-4]}),
+        "heterophily": heterophily_grid({"model.epsilon": [1e-1, 1e-2]}),
+        "trees": tree_grid({"model.epsilon": [0.1]}),
+    },
+    note="The A-DGN paper's experiments subtract $\\epsilon \\hat{\\mathbf{A}} \\mathbf{X}$; the "
+    "heat equation, `diffusion='laplacian'`, subtracts $\\epsilon (\\mathbf{I} - "
+    "\\hat{\\mathbf{A}}) \\mathbf{X}$.",
+)
+class DGC(Baseline):
+    """Decoupled graph convolution."""
+
+    name = "dgc"
+
+    @staticmethod
+    def build_propagation(channels: int, num_layers: int, options: DGCOptions) -> nn.Module:
+        """The diffusion."""
+        return DGCPropagation(num_layers, options)

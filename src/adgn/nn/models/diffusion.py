@@ -1,0 +1,54 @@
+"""What models without weights in their steps share: one operator, applied again and again."""
+
+from pydantic import Field
+from torch import Tensor, nn
+
+from adgn.graph import Adjacency, SparseOperator, graph_operator
+from adgn.graph.layout import Normalization
+from adgn.nn.registry import ModelOptions
+from adgn.nn.resolve import Activation, resolve_activation
+
+
+class PredictThenPropagateOptions(ModelOptions):
+    """The options of models that apply an activation once and then only propagate."""
+
+    act: str | Activation | None = Field("relu", description="activation after the encoder")
+
+
+class Diffusion(nn.Module):
+    """`num_layers` applications of one operator; subclasses say how."""
+
+    edge_dim = None
+
+    def __init__(
+        self, num_layers: int, normalization: Normalization, act: str | Activation | None
+    ) -> None:
+        super().__init__()
+        self.num_layers = num_layers
+        self.normalization: Normalization = normalization
+        self.act = resolve_activation(act)
+
+    def forward(
+        self, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None
+    ) -> Tensor:
+        """The last states."""
+        operator = graph_operator(
+            edge_index,
+            edge_weight,
+            num_nodes=x.size(-2),
+            normalization=self.normalization,
+            like=x,
+        )
+        return self.propagate(x, operator)
+
+    def propagate(self, x: Tensor, operator: SparseOperator) -> Tensor:
+        """All steps."""
+        raise NotImplementedError
+
+    def activate(self, x: Tensor) -> Tensor:
+        """The activation; identity where there is none."""
+        return x if self.act is None else self.act(x)
+
+    def extra_repr(self) -> str:
+        """Steps and operator, for `repr`."""
+        return f"num_layers={self.num_layers}, normalization={self.normalization!r}"

@@ -1,0 +1,49 @@
+"""GCN: graph convolutional networks."""
+
+from pydantic import Field
+from torch import nn
+
+from adgn.nn.conv import GCNConv
+from adgn.nn.models.baseline import Baseline, Stack, StackOptions
+from adgn.nn.models.spaces import benchmark_grid, heterophily_grid, property_grid, tree_grid
+from adgn.nn.registry import register_model
+
+
+class GCNOptions(StackOptions):
+    """The options of GCN."""
+
+    improved: bool = Field(False, description="self loops of weight 2")
+
+
+@register_model(
+    "gcn",
+    title="GCN",
+    paper="https://arxiv.org/abs/1609.02907",
+    rule=r"\mathbf{X}^\ell = \sigma(\hat{\mathbf{A}} \mathbf{X}^{\ell-1} \mathbf{W}_\ell^\top + "
+    r"\mathbf{b}_\ell),\quad \hat{\mathbf{A}} = \hat{\mathbf{D}}^{-1/2} (\mathbf{A} + \mathbf{I}) "
+    r"\hat{\mathbf{D}}^{-1/2}",
+    hops_per_layer=1,
+    memory="nd",
+    time="nd^2 + md",
+    options=GCNOptions,
+    search_spaces={
+        "property": property_grid(),
+        "benchmarks": benchmark_grid(),
+        "heterophily": heterophily_grid(),
+        "trees": tree_grid(
+            {"model.act": ["relu"], "model.norm": ["layer"], "model.residual": [True]}, quoted=True
+        ),
+    },
+)
+class GCN(Baseline):
+    """Graph convolutional network."""
+
+    name = "gcn"
+
+    @staticmethod
+    def build_propagation(channels: int, num_layers: int, options: GCNOptions) -> nn.Module:
+        """The layers in a row."""
+        layers: list[nn.Module] = [
+            GCNConv(channels, channels, improved=options.improved) for _ in range(num_layers)
+        ]
+        return Stack(layers, channels, options)

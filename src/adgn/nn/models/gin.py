@@ -1,0 +1,74 @@
+"""GIN: graph isomorphism networks, with edge features too (GINE)."""
+
+from pydantic import Field
+from torch import nn
+
+from adgn.nn.conv import GINConv, GINEConv
+from adgn.nn.conv.gin import PerceptronName
+from adgn.nn.models.baseline import Baseline, Stack, StackOptions
+from adgn.nn.models.spaces import benchmark_grid, heterophily_grid, property_grid, tree_grid
+from adgn.nn.registry import register_model
+
+
+class GINOptions(StackOptions):
+    """The options of GIN."""
+
+    mlp: PerceptronName = Field(
+        "linear",
+        description="h: `linear`, or `two-layer`: linear layers with batch normalisation and ReLU",
+    )
+    train_eps: bool = Field(True, description="whether η is learned; it starts at 0")
+    edge_dim: int | None = Field(None, ge=1, description="features per edge, added to messages")
+
+
+@register_model(
+    "gin",
+    title="GIN",
+    paper="https://arxiv.org/abs/1810.00826",
+    rule=r"\mathbf{x}_u^\ell = \sigma\Big(h_\ell\Big((1 + \eta_\ell)\, \mathbf{x}_u^{\ell-1} + "
+    r"\sum_{j \in \mathcal{N}_u} w_{uj} \mathbf{x}_j^{\ell-1}\Big)\Big)",
+    hops_per_layer=1,
+    memory="nd",
+    time="nd^2 + md",
+    options=GINOptions,
+    search_spaces={
+        "property": property_grid(),
+        "benchmarks": benchmark_grid(),
+        "heterophily": heterophily_grid(),
+        "trees": tree_grid(
+            {
+                "model.act": ["relu"],
+                "model.norm": ["layer"],
+                "model.residual": [True],
+                "model.mlp": ["two-layer"],
+                "model.train_eps": [False],
+            },
+            quoted=True,
+        ),
+    },
+    note="With `edge_dim` messages are $\\mathrm{ReLU}(\\mathbf{x}_j + \\mathbf{U}_\\ell "
+    "\\mathbf{e}_{uj} + \\mathbf{c}_\\ell)$ ([GINE](https://arxiv.org/abs/1905.12265)) and take "
+    "$O(md)$ memory.",
+)
+class GIN(Baseline):
+    """Graph isomorphism network."""
+
+    name = "gin"
+
+    @staticmethod
+    def build_propagation(channels: int, num_layers: int, options: GINOptions) -> nn.Module:
+        """The layers in a row."""
+        layers = [_layer(channels, options) for _ in range(num_layers)]
+        return Stack(layers, channels, options)
+
+
+def _layer(channels: int, options: GINOptions) -> nn.Module:
+    if options.edge_dim is None:
+        return GINConv(channels, channels, mlp=options.mlp, train_eps=options.train_eps)
+    return GINEConv(
+        channels,
+        channels,
+        edge_dim=options.edge_dim,
+        mlp=options.mlp,
+        train_eps=options.train_eps,
+    )

@@ -1,0 +1,58 @@
+"""GraphSAGE."""
+
+from typing import Literal
+
+from pydantic import Field
+from torch import nn
+
+from adgn.nn.conv import SAGEConv
+from adgn.nn.models.baseline import Baseline, Stack, StackOptions
+from adgn.nn.models.spaces import benchmark_grid, heterophily_grid, property_grid, tree_grid
+from adgn.nn.registry import register_model
+
+
+class GraphSAGEOptions(StackOptions):
+    """The options of GraphSAGE."""
+
+    aggr: Literal["mean", "sum"] = Field("mean", description="how messages are put together")
+    root_weight: bool = Field(True, description="whether a node's own state has a weight matrix")
+    normalize: bool = Field(False, description="divide outputs by their Euclidean norm")
+
+
+@register_model(
+    "graphsage",
+    title="GraphSAGE",
+    paper="https://arxiv.org/abs/1706.02216",
+    rule=r"\mathbf{x}_u^\ell = \sigma\Big(\mathbf{W}_\ell \mathbf{x}_u^{\ell-1} + "
+    r"\mathbf{V}_\ell \operatorname*{mean}_{j \in \mathcal{N}_u} \mathbf{x}_j^{\ell-1} + "
+    r"\mathbf{b}_\ell\Big)",
+    hops_per_layer=1,
+    memory="nd",
+    time="nd^2 + md",
+    options=GraphSAGEOptions,
+    search_spaces={
+        "property": property_grid(),
+        "benchmarks": benchmark_grid(),
+        "heterophily": heterophily_grid(),
+        "trees": tree_grid(),
+    },
+)
+class GraphSAGE(Baseline):
+    """GraphSAGE on whole neighbourhoods."""
+
+    name = "graphsage"
+
+    @staticmethod
+    def build_propagation(channels: int, num_layers: int, options: GraphSAGEOptions) -> nn.Module:
+        """The layers in a row."""
+        layers: list[nn.Module] = [
+            SAGEConv(
+                channels,
+                channels,
+                aggr=options.aggr,
+                root_weight=options.root_weight,
+                normalize=options.normalize,
+            )
+            for _ in range(num_layers)
+        ]
+        return Stack(layers, channels, options)

@@ -1,0 +1,282 @@
+"""All models by name: what each is, what it takes and where the paper looked for its settings."""
+
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from adgn.choices import unknown_name
+
+if TYPE_CHECKING:
+    from adgn.nn.network import GraphNetwork, Level
+
+SearchSpace = dict[str, list[Any]]
+
+FAMILIES: tuple[str, ...] = ("property", "benchmarks", "heterophily", "trees")
+
+
+class ModelOptions(BaseModel):
+    """The options that every model has; a model's own come on top.
+
+    A field's default is the setting of the paper's experiments. Values are checked and never
+    converted.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=True
+    )
+
+    encoder: Literal["linear", "none"] | None = Field(
+        "linear", description="`linear` (no activation), or `none`: the features are the states"
+    )
+    readout: Literal["linear", "mlp", "none"] = Field(
+        "linear",
+        description="`linear`; `mlp`: two linear layers with LeakyReLU after each; `none`",
+    )
+    dropout: float = Field(
+        0.0, ge=0, lt=1, description="share of the first and last states dropped while training"
+    )
+
+
+@dataclass(frozen=True)
+class OptionSpec:
+    """One option of a model: its name, default and meaning."""
+
+    name: str
+    default: Any
+    description: str
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    r"""What is known about a model.
+
+    Attributes:
+        name: The name for `build_model`.
+        title: The name people know it by.
+        paper: A link to where it was proposed.
+        rule: One layer in LaTeX: the states $\mathbf{X}^\ell$ from $\mathbf{X}^{\ell-1}$.
+        hops_per_layer: How far a layer's outputs look; the receptive field of $L$ layers is
+            $L$ times as much.
+        memory: What a layer keeps for the backward pass, with $n$ nodes, $m$ edges, size $d$.
+        time: The time of a layer.
+        options: The options it takes, as a pydantic model.
+        search_spaces: For each family of experiments (`property`, `benchmarks`, `heterophily`,
+            `trees`) the values of each setting that model selection tries. Keys are
+            `model.<argument or option of build_model>` and `optimizer.lr` or
+            `optimizer.weight_decay`; a grid is the product of all values.
+        search_sources: For each family, where the values come from.
+        network: The class.
+        note: What a user should know besides, in Markdown.
+        edge_features: Whether it can read edge features (`edge_dim`).
+    """
+
+    name: str
+    title: str
+    paper: str
+    rule: str
+    hops_per_layer: int
+    memory: str
+    time: str
+    options: type[ModelOptions]
+    search_spaces: Mapping[str, SearchSpace]
+    search_sources: Mapping[str, str]
+    network: "type[GraphNetwork]"
+    note: str = ""
+
+    @property
+    def edge_features(self) -> bool:
+        """Whether the model can read edge features."""
+        return "edge_dim" in self.options.model_fields
+
+    @property
+    def receptive_field(self) -> str:
+        """How many hops away the outputs of `L` layers look."""
+        return {0: "0", 1: "L"}.get(self.hops_per_layer, f"{self.hops_per_layer}L")
+
+    def describe_options(self) -> list[OptionSpec]:
+        """Each option with its default and meaning, the model's own first."""
+        common = ModelOptions.model_fields
+        fields = self.options.model_fields
+        ordered = [*(name for name in fields if name not in common), *common]
+        return [
+            OptionSpec(
+                name,
+                fields[name].get_default(call_default_factory=True),
+                fields[name].description or "",
+            )
+            for name in ordered
+        ]
+
+    def parse(self, options: Mapping[str, Any]) -> ModelOptions:
+        """The options with defaults filled in; an error names the wrong one and lists all."""
+        try:
+            return self.options(**options)
+        except ValidationError as error:
+            raise ValueError(self._explain(error, options)) from None
+
+    def _explain(self, error: ValidationError, options: Mapping[str, Any]) -> str:
+        names = list(self.options.model_fields)
+        problems = []
+        for problem in error.errors():
+            option = str(problem["loc"][0]) if problem["loc"] else ""
+            if problem["type"] == "extra_forbidden":
+                near = get_close_matches(option, names, n=1)
+                hint = f" Did you mean {near[0]!r}?" if near else ""
+                text = f"{self.name} has no option {option!r}.{hint}"
+            elif option:
+                reason = problem["msg"][0].lower() + problem["msg"][1:]
+                text = f"{option}={options.get(option)!r} is not valid for {self.name}: {reason}."
+            else:
+                text = problem["msg"].removeprefix("Value error, ")
+            if text not in problems:
+                problems.append(text)
+        takes = ", ".join(f"{o.name}={o.default!r}" for o in self.describe_options())
+        return f"{' '.join(problems)} {self.name} takes: {takes}."
+
+
+_MODELS: dict[str, ModelSpec] = {}
+
+Network = TypeVar("Network", bound="type[GraphNetwork]")
+
+
+def register_model(
+    name: str,
+    *,
+    title: str,
+    paper: str,
+    rule: str,
+    hops_per_layer: int,
+    memory: str,
+    time: str,
+    options: type[ModelOptions],
+    search_spaces: Mapping[str, tuple[SearchSpace, str]],
+    note: str = "",
+) -> Callable[[Network], Network]:
+    """Decorator: makes a subclass of `GraphNetwork` known as `name`; see `ModelSpec`.
+
+    The class is called as `network(in_channels, hidden_channels, out_channels, num_layers,
+    level=..., **options)`.
+
+    Args:
+        name: The name for `build_model`.
+        title: See `ModelSpec`, as all that follow.
+        paper: A link.
+        rule: LaTeX.
+        hops_per_layer: A number.
+        memory: LaTeX.
+        time: LaTeX.
+        options: The options.
+        search_spaces: For each family the values and where they come from.
+        note: Markdown.
+    """
+
+    def register(network: Network) -> Network:
+        if name in _MODELS:
+            raise ValueError(f"a model named {name!r} is registered already")
+        _MODELS[name] = ModelSpec(
+            name=name,
+            title=title,
+            paper=paper,
+            rule=rule,
+            hops_per_layer=hops_per_layer,
+            memory=memory,
+            time=time,
+            options=options,
+            # Copies: models share the lists they are written from.
+            search_spaces={f: deepcopy(space) for f, (space, _) in search_spaces.items()},
+            search_sources={family: source for family, (_, source) in search_spaces.items()},
+            network=network,
+            note=note,
+        )
+        return network
+
+    return register
+
+
+def available_models() -> list[str]:
+    """The names that `build_model` takes, sorted."""
+    return sorted(_MODELS)
+
+
+def model_spec(name: str) -> ModelSpec:
+    """What is known about the model of this name.
+
+    Example:
+        >>> from adgn.nn import model_spec
+        >>> model_spec("gcnii").search_spaces["property"]["model.alpha"]
+        [1.0, 0.1, 0.01]
+    """
+    if name not in _MODELS:
+        raise unknown_name("name", name, _MODELS)
+    return _MODELS[name]
+
+
+def build_model(
+    name: str,
+    in_channels: int,
+    hidden_channels: int,
+    out_channels: int,
+    num_layers: int,
+    *,
+    level: "Level" = "node",
+    **options: Any,
+) -> "GraphNetwork":
+    """A model by name.
+
+    Args:
+        name: One of `available_models()`.
+        in_channels: Features per node.
+        hidden_channels: The size of a node's state.
+        out_channels: Outputs per node or graph.
+        num_layers: How many layers (steps, for a model that is iterated).
+        level: `"node"`: one output per node; `"graph"`: one per graph.
+        **options: The model's options, `model_spec(name).options`; their defaults are the
+            settings of the paper's experiments.
+
+    Returns:
+        A `GraphNetwork`. Its `configuration` holds the arguments, so that
+        `build_model(**model.configuration)` makes another one like it.
+
+    Example:
+        >>> from adgn.nn import build_model
+        >>> model = build_model("gcn", 3, 16, 2, num_layers=4)
+        >>> model.parameter_counts()["propagation"]  # four layers of 16 × 16 weights, 16 biases
+        1088
+        >>> build_model("gcn", 3, 16, 2, num_layers=4, alpha=0.1)
+        Traceback (most recent call last):
+        ValueError: gcn has no option 'alpha'. gcn takes: improved=False, ...
+    """
+    spec = model_spec(name)
+    spec.parse(options)
+    model = spec.network(
+        in_channels,
+        hidden_channels,
+        out_channels,
+        num_layers,  # type: ignore[arg-type]
+        level=level,
+        **options,
+    )
+    model.configuration = {
+        "name": name,
+        "in_channels": in_channels,
+        "hidden_channels": hidden_channels,
+        "out_channels": out_channels,
+        "num_layers": num_layers,
+        "level": level,
+        **options,
+    }
+    return model
+
+
+def unused_edge_features(model: str) -> ValueError:
+    """The error for edge features given to a model that reads none."""
+    can = [name for name, spec in _MODELS.items() if spec.edge_features]
+    return ValueError(
+        f"edge_attr was given, but this {model} reads no edge features; models that can, built "
+        f"with edge_dim=<features per edge>: {', '.join(sorted(can))} (adgn with phi='gine' or "
+        "phi='gat')"
+    )
