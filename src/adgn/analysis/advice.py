@@ -9,12 +9,14 @@ from torch import Tensor, nn
 
 from adgn.analysis.node_spectra import NodeSpectrum, antisymmetric_layers, is_antisymmetric
 from adgn.analysis.perturbation import PerturbationGrowth, perturbation_growth
+from adgn.analysis.sensitivity import Sensitivity, sensitivity
 from adgn.analysis.states import DivergedError, propagation_of
 from adgn.graph import Adjacency
 
 Kind = Literal["stable", "dissipative", "exploding"]
 
 _HALVINGS = 6
+_LARGEST_STEP = 1.0
 
 
 @dataclass(frozen=True)
@@ -144,6 +146,60 @@ def _changed(propagation: nn.Module, name: str, value: float) -> nn.Module:
     for conv in antisymmetric_layers(changed):
         setattr(conv, name, value)
     return changed
+
+
+def advise_reach(
+    model: nn.Module,
+    start: Tensor,
+    edge_index: Adjacency,
+    edge_weight: Tensor | None,
+    measured: Sensitivity,
+    thresholds: Thresholds,
+    seed: int,
+) -> list[Advice]:
+    """Proposals for a network that is stable but does not hear the whole graph.
+
+    A signal passes one edge per layer, and each edge costs a factor of about ε: more layers than
+    the distance, and a larger step, are what brings it farther.
+    """
+    propagation = propagation_of(model)
+    profile = measured.by_distance()
+    reach, far = profile.reach(), int(profile.distance.max())
+    if reach >= far or not is_antisymmetric(propagation):
+        return []
+    best: Advice | None = None
+    epsilon = 2 * antisymmetric_layers(propagation)[0].epsilon
+    while epsilon <= _LARGEST_STEP and reach < far:
+        changed = _changed(propagation, "epsilon", epsilon)
+        try:
+            growth = perturbation_growth(
+                changed, start, edge_index, edge_weight=edge_weight, trials=4, seed=seed
+            ).total
+        except DivergedError:
+            break
+        if thresholds.kind(growth) != "stable":
+            break
+        new = sensitivity(
+            changed, start, edge_index, measured.node, edge_weight=edge_weight, probes=4, seed=seed
+        )
+        if new.by_distance().reach() > reach:
+            reach = new.by_distance().reach()
+            best = Advice(
+                "epsilon",
+                f"epsilon={epsilon:.3g} to hear farther: node {measured.node} then hears up to "
+                f"distance {reach}, and a perturbation grows {growth:.3g}-fold",
+            )
+        epsilon *= 2
+    if best is not None:
+        return [best]
+    layers = len(antisymmetric_layers(propagation))
+    return [
+        Advice(
+            "num_layers",
+            f"num_layers above {layers} to hear farther than distance {reach}, where there are "
+            f"nodes at distance {far}",
+        )
+    ]
 
 
 def _about_depth(growth: PerturbationGrowth, thresholds: Thresholds) -> Iterator[Advice]:

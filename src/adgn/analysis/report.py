@@ -42,7 +42,7 @@ def write_figures(
     energies = {k: d.energy for k, d in diagnoses.items() if d.energy is not None}
     growths = {k: d.growth for k, d in diagnoses.items() if d.growth is not None}
     if profiles:
-        figures["sensitivity"] = sensitivity_figure(profiles, "Who is heard from how far")
+        figures["sensitivity"] = sensitivity_figure(profiles, "Sensitivity against distance")
     if gradients:
         figures["gradients"] = gradient_figure(gradients, "Gradient of the loss by layer")
     if energies:

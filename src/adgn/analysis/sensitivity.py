@@ -59,6 +59,20 @@ class DistanceProfile:
     largest: Tensor
     pairs: Tensor
 
+    def reach(self, share: float = 0.01) -> int:
+        """The farthest distance with a mean of at least `share` of the largest mean.
+
+        Example:
+            >>> import torch
+            >>> mean = torch.tensor([2.0, 1.0, 0.001])
+            >>> DistanceProfile(torch.arange(3), mean, mean, torch.ones(3)).reach()
+            1
+        """
+        if not 0 < share <= 1:
+            raise ValueError(f"share={share!r} is not valid; it must be in (0, 1]")
+        heard = self.mean >= share * self.mean.max()
+        return int(self.distance[heard].max())
+
 
 def sensitivity(
     model: nn.Module,

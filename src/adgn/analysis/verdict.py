@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from adgn.analysis.advice import Advice, Kind, Thresholds, advise
+from adgn.analysis.advice import Advice, Kind, Thresholds, advise, advise_reach
 from adgn.analysis.energy import EnergyByLayer, energy_by_layer
 from adgn.analysis.gradients import GradientNorms, gradient_norms
 from adgn.analysis.layer_spectra import LayerSpectrum, layer_spectrum
@@ -133,6 +133,8 @@ def diagnose(
             raise
         notes.append(str(error))
     advice = advise(model, start, edge_index, edge_weight, kind, growth, spectrum, thresholds, seed)
+    if kind == "stable" and reach is not None:
+        advice += advise_reach(model, start, edge_index, edge_weight, reach, thresholds, seed)
     return Diagnosis(
         kind=kind,
         num_nodes=start.size(0),
@@ -184,11 +186,10 @@ def _sensitivity_lines(reach: Sensitivity | None) -> list[str]:
         line += f", {float(profile.mean[1]):.3g} at distance 1"
         if felt > 1:
             line += f", {float(profile.mean[felt]):.3g} at distance {int(profile.distance[felt])}"
-        if felt < far:
-            line += (
-                f"; nothing beyond, though there are nodes at distance "
-                f"{int(profile.distance[far])}: more layers are needed to hear them"
-            )
+        line += (
+            f"; at least 1 % of its largest value up to distance {profile.reach()} of "
+            f"{int(profile.distance[far])}"
+        )
     return [line + "."]
 
 
