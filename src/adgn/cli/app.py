@@ -1,0 +1,41 @@
+"""The program `adgn`, composed of its command groups. A new group is a file and a line here."""
+
+import sys
+
+import typer
+from rich.markup import escape
+
+from adgn.cli import data
+from adgn.cli.console import error_console
+
+app = typer.Typer(
+    help="Anti-symmetric deep graph networks: long-range information on graphs.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback()
+def _program() -> None:
+    """Keeps `adgn GROUP COMMAND` even while there is a single group."""
+
+
+app.add_typer(data.app, name="data")
+
+
+def main() -> None:
+    """Run the program; an error that the user can mend is one message, not a traceback."""
+    try:
+        app()
+    except (RuntimeError, ValueError) as error:
+        if not _can_be_mended(error):
+            raise
+        error_console().print(f"[bold red]error:[/] {escape(str(error))}", soft_wrap=True)
+        sys.exit(1)
+
+
+def _can_be_mended(error: Exception) -> bool:
+    # Imported here: it brings torch, which --help and shell completion can do without.
+    from adgn.data import DataError
+
+    return isinstance(error, DataError | ValueError)

@@ -1,0 +1,136 @@
+"""`adgn data`: what data sets there are, making them ready, checking their files."""
+
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from adgn.cli.console import console, error_console, print_table, progress_bar
+
+if TYPE_CHECKING:
+    from adgn.data import FileState
+
+__all__ = ["app"]
+
+app = typer.Typer(help="List, describe, prepare and verify data sets.", no_args_is_help=True)
+
+Root = Annotated[
+    Path | None,
+    typer.Option(
+        "--root",
+        help="The data root. Default: $ADGN_DATA, else a folder in the user's cache.",
+        show_default=False,
+    ),
+]
+# The room `adgn.data` brings torch; it is imported in the commands so that --help stays quick.
+
+
+@app.command("list")
+def list_datasets(root: Root = None) -> None:
+    """List all data sets and whether they are ready below the data root."""
+    from adgn.data import CATALOGUE, data_root
+    from adgn.data.root import cache_folder
+
+    folder = data_root(root)
+    rows = []
+    for info in CATALOGUE.values():
+        prepared = any(cache_folder(folder).glob(f"{info.name}-*.safetensors"))
+        ready = ("yes" if prepared else "no") if info.on_disk else "made in memory"
+        rows.append((info.name, info.task, info.summary, ready))
+    print_table(("name", "task", "what it is", "ready"), rows)
+    console().print(f"data root: {escape(str(folder))}", highlight=False, soft_wrap=True)
+
+
+@app.command()
+def info(name: Annotated[str, typer.Argument(help="A name from `adgn data list`.")]) -> None:
+    """Describe a data set: statistics, splits, known defects, how to load it."""
+    from adgn.data import find_dataset
+
+    dataset = find_dataset(name)
+    out = console()
+
+    def line(text: str) -> None:
+        out.print(text, highlight=False, soft_wrap=True)
+
+    line(f"[bold]{dataset.name}[/]: {escape(dataset.summary)}")
+    line(f"task: {dataset.task}")
+    for key, value in dataset.statistics.items():
+        line(f"{key}: {escape(value)}")
+    for defect in dataset.defects:
+        line(f"[bold yellow]known defect:[/] {escape(defect)}")
+    line(f"in Python: {escape(dataset.usage)}")
+
+
+@app.command()
+def prepare(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Names from `adgn data list`.", show_default=False)
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Prepare every data set.")] = False,
+    root: Root = None,
+) -> None:
+    """Make data sets ready on disk: download where needed, check, convert or generate."""
+    from adgn.data import CATALOGUE, find_dataset
+    from adgn.data import prepare as prepare_dataset
+
+    if bool(names) == every:
+        raise typer.BadParameter("give one or more names, or --all")
+    chosen = list(CATALOGUE) if every else names or []
+    for name in chosen:  # all names are checked before any work is done
+        find_dataset(name)
+    for name in chosen:
+        if not CATALOGUE[name].on_disk:
+            console().print(f"{name}: made in memory, nothing to prepare", highlight=False)
+            continue
+        start = time.perf_counter()
+        with progress_bar(name) as progress:
+            prepare_dataset(name, root, progress)
+        seconds = time.perf_counter() - start
+        console().print(f"{name}: ready ({seconds:.1f} s)", highlight=False)
+
+
+@app.command()
+def verify(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(help="Names from `adgn data list`; default: all.", show_default=False),
+    ] = None,
+    root: Root = None,
+) -> None:
+    """Check raw and prepared files by checksum; exit with 1 where one is damaged.
+
+    Files that are missing are an error only for data sets that were named.
+    """
+    from adgn.data import CATALOGUE, find_dataset
+    from adgn.data import verify as verify_dataset
+
+    chosen = names or list(CATALOGUE)
+    for name in chosen:
+        find_dataset(name)
+    rows, problems = [], []
+    for name in chosen:
+        states = verify_dataset(name, root)
+        usable = _has_prepared(states)
+        if names and CATALOGUE[name].on_disk and not states:
+            problems.append(f"{name} is not prepared; run `adgn data prepare {name}`")
+        counts = Counter((state.role, state.state) for state in states)
+        text = ", ".join(f"{n} {role} {state}" for (role, state), n in counts.items())
+        nothing = "not prepared" if CATALOGUE[name].on_disk else "made in memory"
+        rows.append((name, text or nothing))
+        problems += [
+            state.detail
+            for state in states
+            if state.state == "damaged" or (state.state == "missing" and names and not usable)
+        ]
+    print_table(("name", "files"), rows)
+    for problem in problems:
+        error_console().print(f"[bold red]error:[/] {escape(problem)}", soft_wrap=True)
+    if problems:
+        raise typer.Exit(1)
+
+
+def _has_prepared(states: "list[FileState]") -> bool:
+    return any(state.role == "prepared" and state.state == "ok" for state in states)

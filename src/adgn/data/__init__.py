@@ -1,0 +1,69 @@
+"""Tasks and data sets of the paper, with the protocols that make numbers comparable."""
+
+from adgn.data.benchmarks import BENCHMARKS, NodeBenchmark
+from adgn.data.catalogue import (
+    CATALOGUE,
+    DatasetInfo,
+    FileState,
+    find_dataset,
+    prepare,
+    verify,
+)
+from adgn.data.components import largest_component
+from adgn.data.errors import DamagedFileError, DataError, MissingFileError
+from adgn.data.nodes import load
+from adgn.data.packed import PackedDataset, PackedGraphs
+from adgn.data.property import GraphPropertyDataset, PropertySettings
+from adgn.data.property_targets import (
+    PUBLISHED_COLUMNS,
+    TARGETS,
+    ConstantScore,
+    PropertyTarget,
+    constant_predictor_score,
+    find_target,
+)
+from adgn.data.root import data_root
+from adgn.data.splits import (
+    PAPER_DATA_SEEDS,
+    NodeSplit,
+    fixed_split,
+    num_fixed_splits,
+    split_per_class,
+)
+from adgn.data.transfer import TOPOLOGIES, GraphTransfer
+from adgn.data.trees import TreeNeighborsMatch
+
+__all__ = [
+    "BENCHMARKS",
+    "CATALOGUE",
+    "PAPER_DATA_SEEDS",
+    "PUBLISHED_COLUMNS",
+    "TARGETS",
+    "TOPOLOGIES",
+    "ConstantScore",
+    "DamagedFileError",
+    "DataError",
+    "DatasetInfo",
+    "FileState",
+    "GraphPropertyDataset",
+    "GraphTransfer",
+    "MissingFileError",
+    "NodeBenchmark",
+    "NodeSplit",
+    "PackedDataset",
+    "PackedGraphs",
+    "PropertySettings",
+    "PropertyTarget",
+    "TreeNeighborsMatch",
+    "constant_predictor_score",
+    "data_root",
+    "find_dataset",
+    "find_target",
+    "fixed_split",
+    "largest_component",
+    "load",
+    "num_fixed_splits",
+    "prepare",
+    "split_per_class",
+    "verify",
+]

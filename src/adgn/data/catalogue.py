@@ -1,0 +1,192 @@
+"""All data sets under one roof: what there is, making it ready, checking it."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal
+
+from adgn.data.benchmarks import BENCHMARKS, NodeBenchmark, unknown_dataset
+from adgn.data.errors import DamagedFileError
+from adgn.data.files import read_tensors
+from adgn.data.nodes import prepare_benchmark
+from adgn.data.property import PropertySettings, prepare_property
+from adgn.data.property_targets import PUBLISHED_COLUMNS, TARGETS
+from adgn.data.raw_files import check_raw_file, raw_files
+from adgn.data.root import cache_folder, data_root
+
+__all__ = ["CATALOGUE", "DatasetInfo", "FileState", "find_dataset", "prepare", "verify"]
+
+Progress = Callable[[int, int], None]
+State = Literal["ok", "missing", "damaged"]
+
+
+@dataclass(frozen=True)
+class DatasetInfo:
+    """One data set as the catalogue describes it.
+
+    Args:
+        name: its name.
+        task: ``"node classification"``, or what is predicted on many graphs.
+        summary: what it is, in a line.
+        statistics: the figures worth knowing, in words.
+        defects: what a user must know before trusting a result.
+        usage: the Python expression that gives it.
+        on_disk: whether it has prepared files; if not it is made in memory each time.
+    """
+
+    name: str
+    task: str
+    summary: str
+    statistics: Mapping[str, str]
+    defects: tuple[str, ...]
+    usage: str
+    on_disk: bool = True
+
+
+@dataclass(frozen=True)
+class FileState:
+    """Whether a file of a data set is there and whole; ``detail`` says what is wrong."""
+
+    path: Path
+    role: Literal["raw", "prepared"]
+    state: State
+    detail: str = ""
+
+
+def _describe_benchmark(entry: NodeBenchmark) -> DatasetInfo:
+    splits = {
+        "public": "Planetoid's public split; 20/30 per class by data seed",
+        "geom-gcn": "Geom-GCN's ten fixed splits (48/32/20 %)",
+        "per class": "20/30 per class by data seed",
+    }
+    checked = "checked against the paper's table" if entry.in_paper_table else "checked"
+    return DatasetInfo(
+        name=entry.name,
+        task="node classification",
+        summary=f"{entry.title}: one graph, {entry.classes} classes of nodes",
+        statistics={
+            "nodes": f"{entry.nodes:,}",
+            "edges": f"{entry.edges:,} (as PyG counts them, {checked})",
+            "features": f"{entry.features:,}",
+            "classes": str(entry.classes),
+            "splits": splits[entry.splits],
+        },
+        defects=entry.defects,
+        usage=f'adgn.data.load("{entry.name}")',
+    )
+
+
+_SYNTHETIC = (
+    DatasetInfo(
+        name="graph-property",
+        task="graph property prediction",
+        summary="random graphs of 25 to 34 nodes with distances and spectra to predict",
+        statistics={
+            "graphs": "5,120 train, 640 validation, 1,280 test",
+            "nodes": "25 to 34 a graph (train), 25 to 29 (validation, test)",
+            "edges": "22 to 553 undirected ones a graph (train)",
+            "features": "2 (source flag, node value)",
+            "targets": ", ".join(f"{t.name} ({t.level})" for t in TARGETS.values()),
+        },
+        defects=(
+            "published columns are mislabelled: "
+            + ", ".join(f'"{column}" is {name}' for column, name in PUBLISHED_COLUMNS.items())
+            + "; true eccentricity was never trained",
+        ),
+        usage='adgn.data.GraphPropertyDataset(split="train", target="sssp")',
+    ),
+    DatasetInfo(
+        name="tree-neighbors-match",
+        task="graph classification",
+        summary="binary trees whose root asks for the value of one leaf",
+        statistics={
+            "graphs": "96 (radius 2) to 32,000 (radius 5 and more), 80 % train, 20 % test",
+            "nodes": "2^(radius + 1) - 1 a graph",
+            "features": "2 (key, value)",
+            "classes": "2^radius + 1",
+        },
+        defects=(),
+        usage="adgn.data.TreeNeighborsMatch(radius=4)",
+        on_disk=False,
+    ),
+    DatasetInfo(
+        name="graph-transfer",
+        task="graph regression",
+        summary="a number at one node must be reported at another; line, ring, crossed ring",
+        statistics={
+            "graphs": "1,000 train, 100 validation, 100 test",
+            "nodes": "distance + 1 (line), 2 * distance (ring, crossed ring) a graph",
+            "features": "2 (number at the source, target flag)",
+        },
+        defects=(),
+        usage='adgn.data.GraphTransfer("line", distance=10)',
+        on_disk=False,
+    ),
+)
+
+CATALOGUE: Mapping[str, DatasetInfo] = MappingProxyType(
+    {
+        info.name: info
+        for info in (*_SYNTHETIC, *(_describe_benchmark(entry) for entry in BENCHMARKS.values()))
+    }
+)
+
+
+def find_dataset(name: str) -> DatasetInfo:
+    """What the catalogue says about a data set.
+
+    Example:
+        >>> find_dataset("cornell").statistics["nodes"]
+        '183'
+    """
+    if name not in CATALOGUE:
+        raise unknown_dataset(name, CATALOGUE)
+    return CATALOGUE[name]
+
+
+def prepare(
+    name: str, root: str | os.PathLike[str] | None = None, progress: Progress | None = None
+) -> None:
+    """Make a data set ready on disk, so that later use only reads it.
+
+    Args:
+        name: a name of ``CATALOGUE``. Data sets that are made in memory need nothing.
+        root: the data root; see :func:`adgn.data.data_root`.
+        progress: called with (steps done, all steps) on the way.
+    """
+    info = find_dataset(name)
+    if name in BENCHMARKS:
+        prepare_benchmark(BENCHMARKS[name], root)
+    elif info.on_disk:
+        prepare_property(PropertySettings(), root, progress)
+
+
+def verify(name: str, root: str | os.PathLike[str] | None = None) -> list[FileState]:
+    """Check the files of a data set: raw ones by their published checksum, prepared ones by theirs.
+
+    Prepared files of all settings are checked. A data set that was never prepared has none.
+    """
+    info = find_dataset(name)
+    folder = data_root(root)
+    states = []
+    if name in BENCHMARKS:
+        for path in raw_files(BENCHMARKS[name], folder):
+            states.append(_state(path, "raw", lambda path: check_raw_file(path, folder)))
+    if info.on_disk:
+        for path in sorted(cache_folder(folder).glob(f"{name}-*.safetensors")):
+            states.append(_state(path, "prepared", read_tensors))
+    return states
+
+
+def _state(
+    path: Path, role: Literal["raw", "prepared"], check: Callable[[Path], object]
+) -> FileState:
+    try:
+        check(path)
+    except FileNotFoundError:
+        return FileState(path, role, "missing", f"{path} is missing")
+    except (DamagedFileError, OSError) as error:
+        return FileState(path, role, "damaged", str(error))
+    return FileState(path, role, "ok")

@@ -1,0 +1,67 @@
+"""Node features as a sparse matrix where that is worth it."""
+
+import numpy as np
+import scipy.sparse
+import torch
+from torch import Tensor
+
+__all__ = ["SPARSE_UP_TO", "csr_from_scipy", "csr_to_scipy", "select_rows"]
+
+# Up to this share of non-zero entries the product of CSR features with a dense weight, and its
+# gradient, is faster than the dense product (64 columns, two cores); it takes 3/8 of the memory.
+SPARSE_UP_TO = 1 / 8
+
+
+def csr_from_scipy(matrix: scipy.sparse.csr_matrix) -> Tensor:
+    """A SciPy CSR matrix as a torch CSR tensor: float32 values, int64 indices.
+
+    Example:
+        >>> csr_from_scipy(scipy.sparse.csr_matrix(np.eye(2))).to_dense().tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+    """
+    return csr_from_parts(
+        torch.from_numpy(matrix.indptr),
+        torch.from_numpy(matrix.indices),
+        torch.from_numpy(matrix.data),
+        matrix.shape,
+    )
+
+
+def csr_from_parts(
+    indptr: Tensor, indices: Tensor, values: Tensor, shape: tuple[int, int]
+) -> Tensor:
+    """A torch CSR tensor from its three arrays, checked: float32 values, int64 indices."""
+    return torch.sparse_csr_tensor(
+        indptr.long(), indices.long(), values.float(), size=shape, check_invariants=True
+    )
+
+
+def csr_to_scipy(x: Tensor) -> scipy.sparse.csr_matrix:
+    """A torch CSR tensor as a SciPy CSR matrix that shares its memory where it can."""
+    x = x.cpu()
+    arrays = (x.values().numpy(), x.col_indices().numpy(), x.crow_indices().numpy())
+    return scipy.sparse.csr_matrix(arrays, shape=tuple(x.shape))
+
+
+def as_stored(x: Tensor | scipy.sparse.csr_matrix) -> Tensor | scipy.sparse.csr_matrix:
+    """Features in the form in which they are kept: CSR where it is worth it, dense elsewhere."""
+    if isinstance(x, Tensor):
+        dense = x.numpy()
+        entries = int(np.count_nonzero(dense))
+        return scipy.sparse.csr_matrix(dense) if entries <= SPARSE_UP_TO * dense.size else x
+    rows, columns = x.shape
+    if x.nnz <= SPARSE_UP_TO * rows * columns:
+        return x
+    return torch.from_numpy(x.toarray()).float()
+
+
+def select_rows(x: Tensor, rows: Tensor) -> Tensor:
+    """Rows of a dense or CSR matrix, in the given order.
+
+    Example:
+        >>> select_rows(torch.eye(2).to_sparse_csr(), torch.tensor([1])).to_dense().tolist()
+        [[0.0, 1.0]]
+    """
+    if x.layout == torch.sparse_csr:
+        return csr_from_scipy(csr_to_scipy(x)[rows.cpu().numpy()]).to(x.device)
+    return x[rows]

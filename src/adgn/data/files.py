@@ -1,0 +1,176 @@
+"""Files that are whole or absent: atomic writes, checksums, and one preparation at a time.
+
+A prepared data set is one safetensors file. Its metadata carries a digest of the tensors, so that
+a truncated or changed file is noticed when it is read, and never taken for a good one.
+"""
+
+import contextlib
+import hashlib
+import json
+import logging
+import os
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import filelock
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from adgn.data.errors import DamagedFileError, DataError
+from adgn.data.root import ROOT_VARIABLE
+
+__all__ = [
+    "cache_path",
+    "exclusive",
+    "load_or_build",
+    "read_tensors",
+    "sha256_of_file",
+    "write_tensors",
+]
+
+logger = logging.getLogger(__name__)
+
+_DIGEST_KEY = "sha256"
+_CHUNK = 1 << 20
+
+
+def sha256_of_file(path: Path) -> str:
+    """The SHA-256 digest of a file, in hexadecimal."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def sha256_of_tensors(tensors: Mapping[str, Tensor]) -> str:
+    """The SHA-256 digest of named tensors: names, types, shapes and contents."""
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        tensor = tensors[name].contiguous()
+        digest.update(f"{name}:{tensor.dtype}:{tuple(tensor.shape)};".encode())
+        digest.update(tensor.numpy().tobytes() if tensor.ndim == 0 else tensor.numpy().data)
+    return digest.hexdigest()
+
+
+def cache_path(folder: Path, name: str, settings: Mapping[str, object]) -> Path:
+    """The file for a data set made with these settings; other settings give another file.
+
+    Example:
+        >>> cache_path(Path("adgn"), "trees", {"seed": 1}).as_posix()
+        'adgn/trees-a4bbadc1c789.safetensors'
+    """
+    text = json.dumps(settings, sort_keys=True)
+    return folder / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}.safetensors"
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Write tensors to a safetensors file that is whole or absent, whatever happens meanwhile."""
+    contiguous = {name: tensor.contiguous() for name, tensor in tensors.items()}
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with _explained_write_errors(path):
+        try:
+            save_file(contiguous, temporary, {_DIGEST_KEY: sha256_of_tensors(contiguous)})
+            _flush_to_disk(temporary)
+            temporary.replace(path)
+            _flush_to_disk(path.parent)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def _flush_to_disk(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """Read what ``write_tensors`` wrote.
+
+    Raises:
+        DamagedFileError: the file is truncated, changed or no such file at all.
+        FileNotFoundError: there is no file.
+    """
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except FileNotFoundError:
+        raise
+    except (SafetensorError, OSError, ValueError) as error:
+        raise DamagedFileError(
+            f"{path} is damaged ({error}); delete it to have it made again"
+        ) from error
+    if metadata.get(_DIGEST_KEY) != sha256_of_tensors(tensors):
+        raise DamagedFileError(
+            f"{path} is damaged (its contents do not match its checksum); "
+            "delete it to have it made again"
+        )
+    return tensors
+
+
+@contextlib.contextmanager
+def _explained_write_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, SafetensorError) as error:
+        raise DataError(
+            f"cannot write {path}: {error}. Make room or give a writable folder as root or in "
+            f"the environment variable {ROOT_VARIABLE}"
+        ) from error
+
+
+@contextlib.contextmanager
+def exclusive(path: Path) -> Iterator[None]:
+    """Hold the lock of a file that is to be made; wait while another process holds it.
+
+    The lock belongs to the operating system: it is gone when its process dies. Temporary files of
+    a dead preparation of the same file are removed.
+    """
+    with _explained_write_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = filelock.FileLock(path.with_name(f"{path.name}.lock"))
+        try:
+            lock.acquire(timeout=0)
+        except filelock.Timeout:
+            logger.warning("another process is preparing %s; waiting for it", path)
+            lock.acquire()
+    try:
+        for leftover in path.parent.glob(f".{path.name}.*.tmp"):
+            leftover.unlink(missing_ok=True)
+        yield
+    finally:
+        lock.release()
+
+
+def load_or_build(path: Path, build: Callable[[], Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """Read the tensors of a prepared file; where there is none (or a damaged one), build it first.
+
+    Args:
+        path: the prepared file.
+        build: makes the tensors. It runs at most once at a time over all processes that share the
+            file; those that waited read its result.
+    """
+    tensors = _read_if_whole(path)
+    if tensors is not None:
+        return tensors
+    with exclusive(path):
+        tensors = _read_if_whole(path)
+        if tensors is not None:
+            return tensors
+        write_tensors(path, build())
+        return read_tensors(path)
+
+
+def _read_if_whole(path: Path) -> dict[str, Tensor] | None:
+    try:
+        return read_tensors(path)
+    except FileNotFoundError:
+        return None
+    except DamagedFileError as error:
+        warnings.warn(f"{error}; making it again now", stacklevel=4)
+        return None

@@ -1,0 +1,74 @@
+import networkx as nx
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch_geometric.utils import to_networkx
+
+from adgn.data import TOPOLOGIES, GraphTransfer
+
+
+@given(st.sampled_from(TOPOLOGIES), st.integers(3, 25))
+def test_source_and_target_are_the_distance_apart(topology, distance):
+    graph = GraphTransfer(topology, distance, num_graphs=2)[1]
+    network = to_networkx(graph, to_undirected=True)
+    source, target = int(graph.x[:, 0].abs().argmax()), int(graph.mask.nonzero())
+    assert nx.shortest_path_length(network, source, target) == distance
+    assert graph.num_nodes == (distance + 1 if topology == "line" else 2 * distance)
+    assert graph.is_undirected()
+    assert graph.x[target, 1] == 1
+    assert graph.x[:, 1].sum() == 1
+    assert torch.equal(graph.y, graph.x[source, 0].view(1, 1))
+
+
+@pytest.mark.parametrize("distance", [3, 4, 10])
+def test_topologies(distance):
+    def network(topology):
+        return to_networkx(GraphTransfer(topology, distance)[0], to_undirected=True)
+
+    assert nx.is_isomorphic(network("line"), nx.path_graph(distance + 1))
+    assert nx.is_isomorphic(network("ring"), nx.cycle_graph(2 * distance))
+    crossed = network("crossed_ring")
+    assert crossed.number_of_edges() == 2 * distance + 2 * (distance - 2)
+    # At every step inside, both sides are joined to both sides of the next step.
+    paths = list(nx.all_shortest_paths(crossed, 0, distance))
+    assert len(paths) == 2 ** (distance - 1)
+    assert len(list(nx.all_shortest_paths(network("ring"), 0, distance))) == 2
+
+
+def test_splits_and_seeds_differ_and_repeat():
+    first = GraphTransfer("line", 3).packed.y
+    assert torch.equal(first, GraphTransfer("line", 3).packed.y)
+    assert len(first) == 1000
+    val, test = GraphTransfer("line", 3, "val").packed.y, GraphTransfer("line", 3, "test").packed.y
+    assert not torch.equal(val, test)
+    assert not torch.equal(val, first[:100])
+    assert not torch.equal(first, GraphTransfer("line", 3, seed=1).packed.y)
+
+
+def test_numbers_are_uniform_in_minus_one_to_one():
+    numbers = GraphTransfer("ring", 2, num_graphs=20_000).packed.y
+    assert numbers.min() >= -1
+    assert numbers.max() < 1
+    assert numbers.square().mean().item() == pytest.approx(1 / 3, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("lien", 5), "topology='lien'.*'line'"),
+        (("line", 0), "distance=0 is impossible on a line.*at least 1"),
+        (("ring", 1), "distance=1 .*at least 2"),
+        (("crossed_ring", 2), "distance=2 .*at least 3"),
+        (("line", 2.0), "distance=2.0"),
+        (("line", 5, "dev"), "split='dev'"),
+    ],
+)
+def test_impossible_arguments_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        GraphTransfer(*arguments)
+
+
+def test_no_graphs_are_refused():
+    with pytest.raises(ValueError, match="num_graphs=0"):
+        GraphTransfer("line", 5, num_graphs=0)
