@@ -171,10 +171,10 @@ def node_spectrum(
                 states = states_from(propagation, states, graph, weight)[layer - 1]
         conv = convs[layer - 1]
         slopes, own_part = _linearisation(conv, states, graph, weight, chosen)
-        anti = conv.W - conv.W.t()
-        eye = torch.eye(conv.in_channels, dtype=anti.dtype, device=anti.device)
+        own = conv.own_weight()
+        eye = torch.eye(conv.in_channels, dtype=own.dtype, device=own.device)
         rest = own_part - conv.gamma * eye
-        jacobians = slopes.unsqueeze(-1) * (anti + rest)
+        jacobians = slopes.unsqueeze(-1) * (own + own_part)
         # A negative slope has a NaN as root, which marks the radius as not defined.
         root = slopes.sqrt()
         scaled = root.unsqueeze(-1) * rest * root.unsqueeze(-2)

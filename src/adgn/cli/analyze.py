@@ -114,16 +114,14 @@ def _graph(name: str, num_nodes: int, seed: int) -> "tuple[Tensor, Tensor]":
     import torch
 
     from adgn.analysis.graphs import EXAMPLE_GRAPHS, example_graph
+    from adgn.choices import unknown_name
+    from adgn.data import BENCHMARKS, load
 
     if name in EXAMPLE_GRAPHS:
         generator = torch.Generator().manual_seed(seed)
         return torch.randn(num_nodes, 8, generator=generator), example_graph(name, num_nodes, seed)
-    try:
-        load = importlib.import_module("adgn.data").load
-    except (ImportError, AttributeError):
-        from adgn.choices import unknown_name
-
-        raise unknown_name("graph", name, EXAMPLE_GRAPHS) from None
+    if name not in BENCHMARKS:
+        raise unknown_name("graph", name, [*EXAMPLE_GRAPHS, *BENCHMARKS])
     data = load(name)
     return data.x, data.edge_index
 
