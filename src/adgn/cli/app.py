@@ -5,7 +5,7 @@ import sys
 import typer
 from rich.markup import escape
 
-from adgn.cli import data
+from adgn.cli import analyze, data
 from adgn.cli.console import error_console
 
 app = typer.Typer(
@@ -21,6 +21,7 @@ def _program() -> None:
 
 
 app.add_typer(data.app, name="data")
+app.command()(analyze.analyze)
 
 
 def main() -> None:

@@ -131,6 +131,20 @@ class AntiSymmetricConv(nn.Module):
             **kwargs: Passed to `phi`; for one given by name `edge_weight` or, where it reads
                 edge features, `edge_attr`.
         """
+        return self._advance(self.num_iters, x, edge_index, *args, **kwargs)
+
+    def trajectory(
+        self, x: Tensor, edge_index: Adjacency, *args: Any, **kwargs: Any
+    ) -> list[Tensor]:
+        """`x` and the states after each update: `num_iters + 1` of them, the last as `forward`."""
+        states = [x]
+        for _ in range(self.num_iters):
+            states.append(self._advance(1, states[-1], edge_index, *args, **kwargs))
+        return states
+
+    def _advance(
+        self, num_steps: int, x: Tensor, edge_index: Adjacency, *args: Any, **kwargs: Any
+    ) -> Tensor:
         check_features(x, self.in_channels, like=self.W)
         check_edge_features(self.phi, kwargs.get("edge_attr"))
         if isinstance(self.phi, LinearAggregation):
@@ -142,13 +156,13 @@ class AntiSymmetricConv(nn.Module):
                 None if self.bias is None else self.bias.unsqueeze(0),
                 epsilon=self.epsilon,
                 act=self.act,
-                num_steps=self.num_iters,
+                num_steps=num_steps,
                 memory=self.memory,
             )
         if isinstance(self.phi, GraphConvolution) and self.phi.edge_dim is None:
             edge_index, args, kwargs = self.phi.operator(x, edge_index, *args, **kwargs), (), {}
         own = self.own_weight().t()
-        for _ in range(self.num_iters):
+        for _ in range(num_steps):
             h = self.phi(x, edge_index, *args, **kwargs)
             check_aggregated(self.phi, h, x)
             h = x @ own + h

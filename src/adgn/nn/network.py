@@ -114,22 +114,13 @@ class GraphNetwork(nn.Module):
             batch_size: The number of graphs; by default the largest number in `batch` plus one.
             edge_attr: Edge features, for a propagation that uses them.
         """
-        if self.level == "graph" and batch is None:
-            raise ValueError(
-                "batch=None, but level='graph' pools the nodes of each graph: pass the graph "
-                "number of each node, torch.zeros(num_nodes, dtype=torch.long) for a single graph"
-            )
+        self._check_batch_given(batch)  # before the work of all layers
         if edge_attr is not None and getattr(self.propagation, "edge_dim", edge_attr) is None:
             raise unused_edge_features(type(self).__name__)
         states = self.dropout(self.encode(x))
         extra = {} if edge_attr is None else {"edge_attr": edge_attr}
         states = self.propagation(states, edge_index, edge_weight, **extra)
-        states = self.dropout(states)
-        if batch is not None and self.level == "graph":
-            check_batch(batch, x.size(0), states)
-            states = torch.cat([pool(states, batch, batch_size) for pool in _POOLS], dim=-1)
-        output: Tensor = self.readout(states)
-        return output
+        return self.read(self.dropout(states), batch, batch_size)
 
     def encode(self, x: Tensor) -> Tensor:
         """The first states, `[N, hidden_channels]`; sparse features are never made dense."""
@@ -149,6 +140,24 @@ class GraphNetwork(nn.Module):
             return x
         encoded: Tensor = self.encoder(x)
         return encoded
+
+    def read(
+        self, states: Tensor, batch: Tensor | None = None, batch_size: int | None = None
+    ) -> Tensor:
+        """The outputs from the last states, `[N, hidden_channels]`; arguments as in `forward`."""
+        self._check_batch_given(batch)
+        if batch is not None and self.level == "graph":
+            check_batch(batch, states.size(0), states)
+            states = torch.cat([pool(states, batch, batch_size) for pool in _POOLS], dim=-1)
+        output: Tensor = self.readout(states)
+        return output
+
+    def _check_batch_given(self, batch: Tensor | None) -> None:
+        if self.level == "graph" and batch is None:
+            raise ValueError(
+                "batch=None, but level='graph' pools the nodes of each graph: pass the graph "
+                "number of each node, torch.zeros(num_nodes, dtype=torch.long) for a single graph"
+            )
 
     def reset_parameters(self) -> None:
         """Draws new weights for all parts."""

@@ -78,6 +78,17 @@ class AntiSymmetricPropagation(nn.Module):
             x = layer(x, edge_index, **kwargs)
         return x
 
+    def trajectory(
+        self, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None, **kwargs: Any
+    ) -> list[Tensor]:
+        """`x` and the states after each of the `num_layers` layers, the last as `forward`."""
+        if edge_weight is not None:
+            kwargs["edge_weight"] = edge_weight
+        states = [x]
+        for layer in self.layers:
+            states.extend(layer.trajectory(states[-1], edge_index, **kwargs)[1:])  # type: ignore[operator]
+        return states
+
     def _one_integration(self) -> bool:
         """Whether the layers differ in nothing but their weights, and nobody listens to them."""
         first = self.layers[0]
@@ -85,9 +96,7 @@ class AntiSymmetricPropagation(nn.Module):
             type(layer) is AntiSymmetricConv
             and isinstance(layer.phi, LinearAggregation)
             and type(layer.phi) is type(first.phi)
-            and type(layer.act) is type(first.act)
-            and (layer.act is first.act or isinstance(layer.act, nn.Module))
-            and not any(True for _ in layer.act.parameters())
+            and _same_activation(layer.act, first.act)
             and layer.epsilon == first.epsilon
             and layer.memory == first.memory
             and (layer.bias is None) == (first.bias is None)
@@ -111,6 +120,19 @@ class AntiSymmetricPropagation(nn.Module):
             num_steps=len(layers),
             memory=first.memory,
         )
+
+
+def _same_activation(left: Activation | None, right: Activation | None) -> bool:
+    """Whether two layers' activations are one function: the same object, or alike and unlearned."""
+    if left is right:
+        return not isinstance(left, nn.Module) or not list(left.parameters())
+    return (
+        isinstance(left, nn.Module)
+        and isinstance(right, nn.Module)
+        and type(left) is type(right)
+        and repr(left) == repr(right)
+        and not list(left.parameters())
+    )
 
 
 class ADGNOptions(ModelOptions):
