@@ -32,9 +32,10 @@ class ModelOptions(BaseModel):
     encoder: Literal["linear", "none"] | None = Field(
         "linear", description="`linear` (no activation), or `none`: the features are the states"
     )
-    readout: Literal["linear", "mlp", "none"] = Field(
+    readout: Literal["linear", "linear_no_bias", "mlp", "none"] = Field(
         "linear",
-        description="`linear`; `mlp`: two linear layers with LeakyReLU after each; `none`",
+        description="`linear`; `linear_no_bias`; `mlp`: two linear layers with LeakyReLU after "
+        "each; `none`",
     )
     dropout: float = Field(
         0.0, ge=0, lt=1, description="share of the first and last states dropped while training"
