@@ -249,7 +249,7 @@ def build_model(
         1088
         >>> build_model("gcn", 3, 16, 2, num_layers=4, alpha=0.1)
         Traceback (most recent call last):
-        ValueError: gcn has no option 'alpha'. gcn takes: improved=False, ...
+        ValueError: gcn has no option 'alpha'. gcn takes: act='tanh', ...
     """
     spec = model_spec(name)
     spec.parse(options)
