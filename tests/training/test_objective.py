@@ -37,5 +37,5 @@ def test_classes_that_the_model_has_no_output_for_are_refused():
 
 
 def test_unknown_objective():
-    with pytest.raises(ValueError, match="objective='regresion' is not known. Did you mean"):
+    with pytest.raises(ValueError, match=r"objective='regresion' is not known. Did you mean"):
         resolve_objective("regresion")

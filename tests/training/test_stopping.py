@@ -43,7 +43,7 @@ def test_state_goes_on():
 
 
 def test_wrong_arguments_are_refused():
-    with pytest.raises(ValueError, match="mode='mn' is not known. Did you mean 'min'"):
+    with pytest.raises(ValueError, match=r"mode='mn' is not known. Did you mean 'min'"):
         EarlyStopping("mn")
     with pytest.raises(ValueError, match="patience=-1"):
         EarlyStopping("min", patience=-1)

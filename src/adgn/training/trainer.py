@@ -415,6 +415,9 @@ class Trainer:
             self.schedule.load_state_dict(state["schedule"])
         self.stopping.load_state_dict(state["stopping"])
         self.progress = Progress(**state["progress"])
+        if self.progress.passes or self.progress.batch:
+            # It has stepped, in a process before this one; torch's schedules ask for this mark.
+            self.optimizer._opt_called = True  # type: ignore[attr-defined]
         self.threads = state["threads"]
         self._random = state["random"]
 

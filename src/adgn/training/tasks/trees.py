@@ -46,8 +46,8 @@ def entries() -> Iterator[TaskEntry]:
         model_defaults={
             "adgn": {"phi": "sum", "epsilon": 1.0, "gamma": 0.1, "act": "relu"},
         },
-        protocol="Alon and Yahav's, as the paper takes it over; ε = 1 and ReLU as its reference code "
-        "has them (the paper's table says ε = 0.1, which learns far more slowly)",
+        protocol="Alon and Yahav's, as the paper takes it over; ε = 1 and ReLU as in its "
+        "reference code (the paper's table says ε = 0.1, which learns far more slowly)",
     )
 
 
