@@ -15,7 +15,7 @@ from adgn.nn.resolve import check_choice
 
 Level = Literal["node", "graph"]
 LEVELS: tuple[Level, ...] = ("node", "graph")
-ENCODERS = ("linear", "none")
+ENCODERS = ("linear", "linear_no_bias", "none")
 READOUTS = ("linear", "linear_no_bias", "mlp", "none")
 _POOLS = (global_add_pool, global_max_pool, global_mean_pool)
 
@@ -40,7 +40,9 @@ class GraphNetwork(nn.Module):
             `edge_attr` where edge features are given) that maps states `[N, d]` to states
             `[N, d]`. An attribute `edge_dim = None` says that it reads no edge features.
         level: `"node"`: one output per node; `"graph"`: one per graph.
-        encoder: `"linear"` (no activation), or `"none"`: the features are the first states.
+        encoder: `"linear"` (no activation); `"linear_no_bias"`: without a bias, so that a node
+            without features starts in the state zero; or `"none"`: the features are the first
+            states.
         readout: `"linear"`; `"linear_no_bias"`; `"mlp"`: the paper's two linear layers with
             LeakyReLU after each; or `"none"`: the states (at graph level the pooled states) are
             the outputs.
@@ -90,7 +92,9 @@ class GraphNetwork(nn.Module):
         self.dropout = nn.Dropout(dropout)
         # Another module may take its place, such as an `IntegerEmbedding`.
         self.encoder: nn.Module | None = (
-            nn.Linear(in_channels, hidden_channels) if encoder == "linear" else None
+            None
+            if encoder == "none"
+            else nn.Linear(in_channels, hidden_channels, bias=encoder == "linear")
         )
         self.propagation = propagation
         read = hidden_channels if level == "node" else len(_POOLS) * hidden_channels

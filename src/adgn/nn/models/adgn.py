@@ -233,7 +233,7 @@ class ADGN(GraphNetwork):
         edge_dim: Features per edge, for a `phi` that reads them (`"gine"`, `"gat"`).
         phi_kwargs: More options for a `phi` given by name.
         level: `"node"` or `"graph"`.
-        encoder: `"linear"` or `"none"`.
+        encoder: `"linear"`, `"linear_no_bias"` or `"none"`.
         readout: `"linear"`, `"mlp"` or `"none"`.
         dropout: The share of entries dropped, while training, of the first and of the last states.
 
