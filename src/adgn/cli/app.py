@@ -5,7 +5,7 @@ import sys
 import typer
 from rich.markup import escape
 
-from adgn.cli import data, lists, train
+from adgn.cli import analyze, data, demo, lists, train
 from adgn.cli.console import error_console
 
 app = typer.Typer(
@@ -27,6 +27,8 @@ app.command()(train.predict)
 app.command()(lists.tasks)
 app.command()(lists.models)
 app.add_typer(data.app, name="data")
+app.add_typer(demo.app, name="demo")
+app.command()(analyze.analyze)
 
 
 def main() -> None:

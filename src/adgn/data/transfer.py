@@ -66,7 +66,7 @@ class GraphTransfer(PackedDataset):
         transform: applied to each graph on access.
 
     Shapes:
-        `x` [N, 2]: the number at the source and 0 elsewhere; 1 at the target and 0 elsewhere.
+        `x` [N, 1]: the number at the source and 0 elsewhere.
         `edge_index`: both directions of every edge. `y` [1, 1]. `mask` [N]: true at the
         target, where the answer is read.
 
@@ -112,11 +112,10 @@ def _pack(edges: list[tuple[int, int]], target: int, numbers: torch.Tensor) -> P
     nodes = max(max(edge) for edge in edges) + 1
     both_ways = sorted(edges + [(end, start) for start, end in edges])
     count = numbers.numel()
-    x = torch.zeros(count, nodes, 2)
+    x = torch.zeros(count, nodes, 1)
     x[:, 0, 0] = numbers
-    x[:, target, 1] = 1
     return PackedGraphs(
-        x=x.view(-1, 2),
+        x=x.view(-1, 1),
         edge_index=torch.tensor(both_ways).t().contiguous(),
         node_ptr=torch.arange(count + 1) * nodes,
         edge_start=torch.zeros(count, dtype=torch.long),

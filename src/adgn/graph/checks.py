@@ -115,7 +115,7 @@ def check_finite(name: str, tensor: Tensor) -> None:
         return
     place = wrong[0].tolist()
     raise NonFiniteError(
-        f"{name}{place} = {float(tensor[tuple(place)])} is not finite "
+        f"{name}{place} = {float(tensor.detach()[tuple(place)])} is not finite "
         f"({len(wrong)} of {tensor.numel()} entries are NaN or infinite); "
         f"clean {name}, or find the step that made it diverge"
     )

@@ -17,8 +17,8 @@ from adgn.nn.aggregation import (
     resolve_aggregation,
 )
 from adgn.nn.conv import GraphConvolution
-from adgn.nn.integration import integrate
-from adgn.nn.resolve import Activation, resolve_activation
+from adgn.nn.integration import MEMORIES, Memory, integrate
+from adgn.nn.resolve import Activation, check_choice, resolve_activation
 
 
 class AntiSymmetricConv(nn.Module):
@@ -49,6 +49,9 @@ class AntiSymmetricConv(nn.Module):
         act_kwargs: Arguments for an `act` given by name.
         bias: Whether there is a $\mathbf{b}$.
         phi_kwargs: Options for a `phi` given by name, such as `{"heads": 2}` for `"gat"`.
+        memory: What is kept for the gradient: `"full"`: one number per entry of the states and
+            iteration; `"checkpoint"`: far less for many iterations, for about a third more time
+            (see `adgn.nn.integration.integrate`). For `phi="sum"` and `"gcn"`.
 
     Shapes:
         - **input:** states `[N, d]` (or `[..., N, d]` for several states on one graph), graph as
@@ -80,8 +83,10 @@ class AntiSymmetricConv(nn.Module):
         bias: bool = True,
         *,
         phi_kwargs: Mapping[str, Any] | None = None,
+        memory: Memory = "full",
     ) -> None:
         super().__init__()
+        check_choice("memory", memory, MEMORIES)
         check_count("in_channels", in_channels)
         check_count("num_iters", num_iters)
         check_positive("epsilon", epsilon)
@@ -90,6 +95,7 @@ class AntiSymmetricConv(nn.Module):
         self.num_iters = num_iters
         self.epsilon = epsilon
         self.gamma = gamma
+        self.memory = memory
         self.act = resolve_activation(act, act_kwargs)
         self.W = nn.Parameter(torch.empty(in_channels, in_channels))
         self.register_buffer("eye", torch.eye(in_channels))
@@ -125,23 +131,38 @@ class AntiSymmetricConv(nn.Module):
             **kwargs: Passed to `phi`; for one given by name `edge_weight` or, where it reads
                 edge features, `edge_attr`.
         """
+        return self._advance(self.num_iters, x, edge_index, *args, **kwargs)
+
+    def trajectory(
+        self, x: Tensor, edge_index: Adjacency, *args: Any, **kwargs: Any
+    ) -> list[Tensor]:
+        """`x` and the states after each update: `num_iters + 1` of them, the last as `forward`."""
+        states = [x]
+        for _ in range(self.num_iters):
+            states.append(self._advance(1, states[-1], edge_index, *args, **kwargs))
+        return states
+
+    def _advance(
+        self, num_steps: int, x: Tensor, edge_index: Adjacency, *args: Any, **kwargs: Any
+    ) -> Tensor:
         check_features(x, self.in_channels, like=self.W)
         check_edge_features(self.phi, kwargs.get("edge_attr"))
         if isinstance(self.phi, LinearAggregation):
             return integrate(
                 x,
                 self.phi.operator(x, edge_index, *args, **kwargs),
-                self.own_weight(),
-                self.phi.lin.weight,
-                self.bias,
+                self.own_weight().unsqueeze(0),
+                self.phi.lin.weight.unsqueeze(0),
+                None if self.bias is None else self.bias.unsqueeze(0),
                 epsilon=self.epsilon,
                 act=self.act,
-                num_steps=self.num_iters,
+                num_steps=num_steps,
+                memory=self.memory,
             )
         if isinstance(self.phi, GraphConvolution) and self.phi.edge_dim is None:
             edge_index, args, kwargs = self.phi.operator(x, edge_index, *args, **kwargs), (), {}
         own = self.own_weight().t()
-        for _ in range(self.num_iters):
+        for _ in range(num_steps):
             h = self.phi(x, edge_index, *args, **kwargs)
             check_aggregated(self.phi, h, x)
             h = x @ own + h

@@ -15,7 +15,7 @@ from adgn.nn.resolve import check_choice
 
 Level = Literal["node", "graph"]
 LEVELS: tuple[Level, ...] = ("node", "graph")
-ENCODERS = ("linear", "none")
+ENCODERS = ("linear", "linear_no_bias", "none")
 READOUTS = ("linear", "linear_no_bias", "mlp", "none")
 _POOLS = (global_add_pool, global_max_pool, global_mean_pool)
 
@@ -40,7 +40,9 @@ class GraphNetwork(nn.Module):
             `edge_attr` where edge features are given) that maps states `[N, d]` to states
             `[N, d]`. An attribute `edge_dim = None` says that it reads no edge features.
         level: `"node"`: one output per node; `"graph"`: one per graph.
-        encoder: `"linear"` (no activation), or `"none"`: the features are the first states.
+        encoder: `"linear"` (no activation); `"linear_no_bias"`: without a bias, so that a node
+            without features starts in the state zero; or `"none"`: the features are the first
+            states.
         readout: `"linear"`; `"linear_no_bias"`; `"mlp"`: the paper's two linear layers with
             LeakyReLU after each; or `"none"`: the states (at graph level the pooled states) are
             the outputs.
@@ -90,7 +92,9 @@ class GraphNetwork(nn.Module):
         self.dropout = nn.Dropout(dropout)
         # Another module may take its place, such as an `IntegerEmbedding`.
         self.encoder: nn.Module | None = (
-            nn.Linear(in_channels, hidden_channels) if encoder == "linear" else None
+            None
+            if encoder == "none"
+            else nn.Linear(in_channels, hidden_channels, bias=encoder == "linear")
         )
         self.propagation = propagation
         read = hidden_channels if level == "node" else len(_POOLS) * hidden_channels
@@ -118,22 +122,13 @@ class GraphNetwork(nn.Module):
             batch_size: The number of graphs; by default the largest number in `batch` plus one.
             edge_attr: Edge features, for a propagation that uses them.
         """
-        if self.level == "graph" and batch is None:
-            raise ValueError(
-                "batch=None, but level='graph' pools the nodes of each graph: pass the graph "
-                "number of each node, torch.zeros(num_nodes, dtype=torch.long) for a single graph"
-            )
+        self._check_batch_given(batch)  # before the work of all layers
         if edge_attr is not None and getattr(self.propagation, "edge_dim", edge_attr) is None:
             raise unused_edge_features(type(self).__name__)
         states = self.dropout(self.encode(x))
         extra = {} if edge_attr is None else {"edge_attr": edge_attr}
         states = self.propagation(states, edge_index, edge_weight, **extra)
-        states = self.dropout(states)
-        if batch is not None and self.level == "graph":
-            check_batch(batch, x.size(0), states)
-            states = torch.cat([pool(states, batch, batch_size) for pool in _POOLS], dim=-1)
-        output: Tensor = self.readout(states)
-        return output
+        return self.read(self.dropout(states), batch, batch_size)
 
     def encode(self, x: Tensor) -> Tensor:
         """The first states, `[N, hidden_channels]`; sparse features are never made dense."""
@@ -157,6 +152,24 @@ class GraphNetwork(nn.Module):
             return x
         encoded: Tensor = encoder(x)
         return encoded
+
+    def read(
+        self, states: Tensor, batch: Tensor | None = None, batch_size: int | None = None
+    ) -> Tensor:
+        """The outputs from the last states, `[N, hidden_channels]`; arguments as in `forward`."""
+        self._check_batch_given(batch)
+        if batch is not None and self.level == "graph":
+            check_batch(batch, states.size(0), states)
+            states = torch.cat([pool(states, batch, batch_size) for pool in _POOLS], dim=-1)
+        output: Tensor = self.readout(states)
+        return output
+
+    def _check_batch_given(self, batch: Tensor | None) -> None:
+        if self.level == "graph" and batch is None:
+            raise ValueError(
+                "batch=None, but level='graph' pools the nodes of each graph: pass the graph "
+                "number of each node, torch.zeros(num_nodes, dtype=torch.long) for a single graph"
+            )
 
     def reset_parameters(self) -> None:
         """Draws new weights for all parts."""

@@ -29,8 +29,10 @@ class ModelOptions(BaseModel):
         extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=True
     )
 
-    encoder: Literal["linear", "none"] | None = Field(
-        "linear", description="`linear` (no activation), or `none`: the features are the states"
+    encoder: Literal["linear", "linear_no_bias", "none"] | None = Field(
+        "linear",
+        description="`linear` (no activation); `linear_no_bias`; `none`: the features are the "
+        "states",
     )
     readout: Literal["linear", "linear_no_bias", "mlp", "none"] = Field(
         "linear",

@@ -1,9 +1,12 @@
 """The gated graph convolution."""
 
+from collections import deque
+from collections.abc import Iterator
+
 import torch_geometric.nn as pyg
 from torch import Tensor
 
-from adgn.graph import Adjacency
+from adgn.graph import Adjacency, SparseOperator
 from adgn.graph.layout import Normalization
 from adgn.nn.conv.base import GraphConvolution
 
@@ -40,7 +43,11 @@ class GatedGraphConv(GraphConvolution, pyg.GatedGraphConv):  # type: ignore[misc
         self, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None
     ) -> Tensor:
         """The states after all steps."""
-        operator = self.operator(x, edge_index, edge_weight)
+        # A queue of one: only the last states are kept.
+        return deque(self.steps(x, self.operator(x, edge_index, edge_weight)), maxlen=1).pop()
+
+    def steps(self, x: Tensor, operator: SparseOperator) -> Iterator[Tensor]:
+        """The states after each step."""
         for weight in self.weight:
             x = self.rnn(operator @ (x @ weight), x)
-        return x
+            yield x

@@ -1,5 +1,7 @@
 """APPNP: predict, then propagate by personalised PageRank."""
 
+from collections.abc import Iterator
+
 import torch
 from pydantic import Field
 from torch import Tensor, nn
@@ -24,12 +26,12 @@ class APPNPPropagation(Diffusion):
         super().__init__(num_layers, "gcn", options.act)
         self.alpha = options.alpha
 
-    def propagate(self, x: Tensor, operator: SparseOperator) -> Tensor:
-        """All steps."""
+    def steps(self, x: Tensor, operator: SparseOperator) -> Iterator[Tensor]:
+        """The states after each step."""
         first = x = self.activate(x)
         for _ in range(self.num_layers):
             x = torch.lerp(operator @ x, first, self.alpha)
-        return x
+            yield x
 
     def extra_repr(self) -> str:
         """The settings, for `repr`."""

@@ -1,5 +1,7 @@
 """DAGNN: propagate without weights, then weigh the depths for each node."""
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor, nn
 
@@ -21,14 +23,14 @@ class DAGNNPropagation(Diffusion):
         super().__init__(num_layers, "gcn", options.act)
         self.score = nn.Linear(channels, 1)
 
-    def propagate(self, x: Tensor, operator: SparseOperator) -> Tensor:
-        """All depths, weighed."""
+    def steps(self, x: Tensor, operator: SparseOperator) -> Iterator[Tensor]:
+        """The states at each depth; the last step gives all depths, weighed."""
         x = self.activate(x)
         kept = torch.sigmoid(self.score(x)) * x
-        for _ in range(self.num_layers):
+        for step in range(self.num_layers):
             x = operator @ x
             kept = kept + torch.sigmoid(self.score(x)) * x
-        return kept
+            yield x if step + 1 < self.num_layers else kept
 
 
 @register_model(

@@ -1,5 +1,6 @@
 """DGC: decoupled graph convolution, a diffusion without weights."""
 
+from collections.abc import Iterator
 from typing import Literal
 
 import torch
@@ -35,14 +36,14 @@ class DGCPropagation(Diffusion):
         self.epsilon = options.epsilon
         self.diffusion = options.diffusion
 
-    def propagate(self, x: Tensor, operator: SparseOperator) -> Tensor:
-        """All steps."""
-        for _ in range(self.num_layers):
+    def steps(self, x: Tensor, operator: SparseOperator) -> Iterator[Tensor]:
+        """The states after each step; the activation belongs to the last."""
+        for step in range(self.num_layers):
             change = operator @ x
             if self.diffusion == "laplacian":
                 change = x - change
             x = torch.sub(x, change, alpha=self.epsilon)
-        return self.activate(x)
+            yield x if step + 1 < self.num_layers else self.activate(x)
 
     def extra_repr(self) -> str:
         """The settings, for `repr`."""

@@ -1,5 +1,8 @@
 """What models without weights in their steps share: one operator, applied again and again."""
 
+from collections import deque
+from collections.abc import Iterator
+
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -32,17 +35,29 @@ class Diffusion(nn.Module):
         self, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None
     ) -> Tensor:
         """The last states."""
-        operator = graph_operator(
+        # A queue of one: only the last states are kept.
+        return deque(self.steps(x, self.operator(x, edge_index, edge_weight)), maxlen=1).pop()
+
+    def trajectory(
+        self, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None
+    ) -> list[Tensor]:
+        """`x` and the states after each step, the last as `forward`."""
+        return [x, *self.steps(x, self.operator(x, edge_index, edge_weight))]
+
+    def operator(
+        self, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None
+    ) -> SparseOperator:
+        """The graph as the steps see it."""
+        return graph_operator(
             edge_index,
             edge_weight,
             num_nodes=x.size(-2),
             normalization=self.normalization,
             like=x,
         )
-        return self.propagate(x, operator)
 
-    def propagate(self, x: Tensor, operator: SparseOperator) -> Tensor:
-        """All steps."""
+    def steps(self, x: Tensor, operator: SparseOperator) -> Iterator[Tensor]:
+        """The states after each step, the last ones being the output."""
         raise NotImplementedError
 
     def activate(self, x: Tensor) -> Tensor:

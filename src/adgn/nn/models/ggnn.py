@@ -38,6 +38,16 @@ class GGNNPropagation(nn.Module):
             x = layer(x, operator)
         return x
 
+    def trajectory(
+        self, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None
+    ) -> list[Tensor]:
+        """`x` and the states after each step, the last as `forward`."""
+        operator = self.layers[0].operator(x, edge_index, edge_weight)  # type: ignore[operator]
+        states = [x]
+        for layer in self.layers:
+            states.extend(layer.steps(states[-1], operator))  # type: ignore[operator]
+        return states
+
 
 @register_model(
     "ggnn",

@@ -1,0 +1,52 @@
+"""The theory as measurements: spectra, sensitivity, gradients, perturbations, energy."""
+
+from adgn.analysis.advice import Advice, Thresholds
+from adgn.analysis.energy import EnergyByLayer, dirichlet_energy, energy_by_layer
+from adgn.analysis.euler import amplification, largest_stable_step, smallest_stable_gamma
+from adgn.analysis.gradients import GradientNorms, gradient_norms
+from adgn.analysis.layer_spectra import LayerSpectrum, layer_spectrum
+from adgn.analysis.node_spectra import NodeSpectrum, node_spectrum
+from adgn.analysis.perturbation import PerturbationGrowth, perturbation_growth
+from adgn.analysis.sensitivity import (
+    DistanceProfile,
+    Sensitivity,
+    hops_to,
+    sensitivity,
+    sensitivity_by_depth,
+    sensitivity_by_distance,
+)
+from adgn.analysis.states import DivergedError, HasTrajectory, layer_states
+from adgn.analysis.verdict import Diagnosis, diagnose
+from adgn.analysis.weight_gradients import WeightGradients, weight_gradients
+
+__all__ = [
+    "Advice",
+    "Diagnosis",
+    "DistanceProfile",
+    "DivergedError",
+    "EnergyByLayer",
+    "GradientNorms",
+    "HasTrajectory",
+    "LayerSpectrum",
+    "NodeSpectrum",
+    "PerturbationGrowth",
+    "Sensitivity",
+    "Thresholds",
+    "WeightGradients",
+    "amplification",
+    "diagnose",
+    "dirichlet_energy",
+    "energy_by_layer",
+    "gradient_norms",
+    "hops_to",
+    "largest_stable_step",
+    "layer_spectrum",
+    "layer_states",
+    "node_spectrum",
+    "perturbation_growth",
+    "sensitivity",
+    "sensitivity_by_depth",
+    "sensitivity_by_distance",
+    "smallest_stable_gamma",
+    "weight_gradients",
+]

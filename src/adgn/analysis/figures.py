@@ -1,0 +1,202 @@
+"""The measurements as pictures: PNG and SVG, readable without colour vision."""
+
+import io
+import os
+from collections.abc import Mapping, Sequence
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle
+from matplotlib.ticker import MaxNLocator
+from torch import Tensor
+
+from adgn.analysis.energy import EnergyByLayer
+from adgn.analysis.gradients import GradientNorms
+from adgn.analysis.layer_spectra import LayerSpectrum
+from adgn.analysis.node_spectra import NodeSpectrum
+from adgn.analysis.perturbation import PerturbationGrowth
+from adgn.analysis.sensitivity import DistanceProfile
+
+# Okabe and Ito's colours, told apart with any kind of colour vision; each comes with a marker
+# of its own, so that the lines are told apart in grey as well.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+# Any: matplotlib's stubs type the keys as a literal of all settings.
+_STYLE: dict[Any, Any] = {
+    "font.size": 11.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.3,
+    "legend.frameon": False,
+    "svg.hashsalt": "adgn",  # the same picture is the same file
+    "svg.fonttype": "path",
+}
+
+
+def eigenvalue_figure(
+    node: NodeSpectrum | None, layer: LayerSpectrum | None, title: str = ""
+) -> Figure:
+    r"""Eigenvalues in the complex plane, with the region where a step does not amplify.
+
+    For an anti-symmetric model the eigenvalues $\lambda$ of the right-hand side with the region
+    $|1 + \epsilon\lambda| \le 1$; for others the eigenvalues $\mu$ of the layer with $|\mu| \le 1$.
+
+    Args:
+        node: The spectrum of the nodes' own states.
+        layer: The spectrum of the whole layer.
+        title: Above the picture.
+    """
+    groups: list[tuple[str, Tensor]] = []
+    epsilon = None if node is None else node.epsilon
+    if layer is not None:
+        rates = layer.rates
+        label = "whole graph" if layer.method == "exact" else "whole graph, extreme ones"
+        groups.append((label, layer.eigenvalues if rates is None else rates))
+        epsilon = layer.epsilon
+    if node is not None:
+        groups.append(("each node's own state", node.eigenvalues.flatten()))
+    if not groups:
+        raise ValueError("node=None and layer=None leave nothing to draw; pass at least one")
+    figure, axes = _figure(title)
+    if epsilon is None:
+        centre, radius, region = 0.0, 1.0, "stable: |μ| ≤ 1"
+    else:
+        centre, radius, region = -1 / epsilon, 1 / epsilon, "stable: |1 + ελ| ≤ 1"
+    axes.add_patch(
+        Circle((centre, 0), radius, color=COLOURS[5], alpha=0.2, linewidth=0, label=region)
+    )
+    axes.add_patch(Circle((centre, 0), radius, fill=False, color=COLOURS[5], linewidth=1))
+    for (label, values), colour, marker in zip(groups, COLOURS, MARKERS, strict=False):
+        numbers = values.detach().cpu()
+        axes.scatter(
+            numbers.real.numpy(),
+            numbers.imag.numpy(),
+            s=14,
+            color=colour,
+            marker=marker,
+            alpha=0.6,
+            linewidths=0,
+            label=label,
+        )
+    axes.axvline(0.0, color="black", linewidth=0.8)
+    _set_window(axes, [values.detach().cpu() for _, values in groups], epsilon is None)
+    symbol = "μ" if epsilon is None else "λ"
+    axes.set_xlabel(f"real part of {symbol}")
+    axes.set_ylabel(f"imaginary part of {symbol}")
+    _legend_below(axes)
+    return figure
+
+
+def sensitivity_figure(profiles: Mapping[str, DistanceProfile], title: str = "") -> Figure:
+    r"""$\|\partial\mathbf{x}_v(L) / \partial\mathbf{x}_u(0)\|$ against distance, one line a model.
+
+    Args:
+        profiles: By model name.
+        title: Above the picture.
+    """
+    lines = {name: (p.distance, p.mean) for name, p in profiles.items()}
+    return _log_lines(
+        lines, "distance from u to v (hops)", "sensitivity ‖∂x$_v$(L) / ∂x$_u$(0)‖", title
+    )
+
+
+def gradient_figure(gradients: Mapping[str, GradientNorms], title: str = "") -> Figure:
+    r"""$\|\partial\mathcal{L} / \partial\mathbf{X}(\ell)\|$ by layer, one line a model."""
+    lines = {name: (None, g.norms) for name, g in gradients.items()}
+    return _log_lines(lines, "layer ℓ", "gradient norm ‖∂loss / ∂X(ℓ)‖", title)
+
+
+def energy_figure(energies: Mapping[str, EnergyByLayer], title: str = "") -> Figure:
+    """Relative Dirichlet energy by layer, one line a model."""
+    lines = {name: (None, e.relative) for name, e in energies.items()}
+    return _log_lines(lines, "layer ℓ", "Dirichlet energy / mean ‖x‖²", title)
+
+
+def growth_figure(growths: Mapping[str, PerturbationGrowth], title: str = "") -> Figure:
+    """Growth of a perturbation by layer, one line a model."""
+    lines = {name: (None, g.by_layer) for name, g in growths.items()}
+    return _log_lines(lines, "layer ℓ", "size of a perturbation / its first size", title)
+
+
+def save_figure(figure: Figure, stem: Path) -> tuple[Path, Path]:
+    """Writes `stem.png` and `stem.svg`, each whole or not at all, and returns their paths."""
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    paths = stem.with_name(f"{stem.name}.png"), stem.with_name(f"{stem.name}.svg")
+    with mpl.rc_context(_STYLE):
+        for path, metadata in zip(paths, ({"Software": None}, {"Date": None}), strict=True):
+            buffer = io.BytesIO()
+            figure.savefig(buffer, format=path.suffix[1:], dpi=150, metadata=metadata)
+            _write_whole(path, buffer.getvalue())
+    return paths
+
+
+def _figure(title: str) -> tuple[Figure, Axes]:
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(6.4, 4.6), layout="constrained")
+        FigureCanvasAgg(figure)
+        axes = figure.add_subplot()
+        if title:
+            axes.set_title(title)
+    return figure, axes
+
+
+def _log_lines(
+    lines: Mapping[str, tuple[Tensor | None, Tensor]], xlabel: str, ylabel: str, title: str
+) -> Figure:
+    if not lines:
+        raise ValueError("there is nothing to draw; pass at least one model's measurement")
+    figure, axes = _figure(title)
+    for (name, (at, values)), colour, marker in zip(
+        lines.items(), cycle(COLOURS), cycle(MARKERS), strict=False
+    ):
+        heights = values.detach().cpu()
+        places = range(len(heights)) if at is None else at.cpu().numpy()
+        # Zeros have no place on a logarithmic axis: the line ends where nothing arrives any more.
+        heights = heights.where(heights > 0, float("nan"))
+        axes.plot(places, heights.numpy(), color=colour, marker=marker, markersize=5, label=name)
+    axes.set_yscale("log")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_xlabel(xlabel)
+    axes.set_ylabel(ylabel)
+    _legend_below(axes)
+    return figure
+
+
+def _legend_below(axes: Axes) -> None:
+    handles, labels = axes.get_legend_handles_labels()
+    with mpl.rc_context(_STYLE):
+        axes.figure.legend(handles, labels, loc="outside lower center", ncols=min(3, len(labels)))
+
+
+def _set_window(axes: Axes, groups: Sequence[Tensor], whole_disc: bool) -> None:
+    real = max(float(values.real.abs().max()) for values in groups)
+    imag = max(float(values.imag.abs().max()) for values in groups)
+    if whole_disc:
+        size = 1.1 * max(1.0, real, imag)
+        axes.set_xlim(-size, size)
+        axes.set_ylim(-size, size)
+        axes.set_aspect("equal")
+        return
+    # Not narrower than a fifth of its height: rounding noise around the axis is not a cloud.
+    width = 1.2 * max(real, 0.1 * imag, 0.01)
+    axes.set_xlim(-width, width)
+    height = 1.1 * max(imag, 0.01)
+    axes.set_ylim(-height, height)
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,236 @@
+"""Spectrum of one whole layer over the whole graph, exact or matrix-free."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
+from torch import Tensor, nn
+
+from adgn.analysis.node_spectra import antisymmetric_layers, is_antisymmetric
+from adgn.analysis.states import (
+    check_layer,
+    double_graph,
+    double_propagation,
+    first_states,
+    measuring,
+    states_from,
+)
+from adgn.graph import Adjacency
+from adgn.graph.checks import check_count
+from adgn.nn.resolve import check_choice
+
+Method = Literal["auto", "exact", "matrix-free"]
+METHODS: tuple[Method, ...] = ("auto", "exact", "matrix-free")
+
+# Nodes × channels up to which all eigenvalues are worked out: seconds and tens of megabytes.
+EXACT_LIMIT = 1500
+
+
+@dataclass(frozen=True, eq=False)
+class LayerSpectrum:
+    r"""Eigenvalues $\mu$ of $\partial\mathbf{X}(\ell) / \partial\mathbf{X}(\ell-1)$.
+
+    Attributes:
+        layer: The layer $\ell$, counted from 1.
+        size: The size $N d$ of the Jacobian.
+        method: `"exact"`: `eigenvalues` are all; `"matrix-free"`: the extreme ones that were asked
+            for (largest modulus, largest and smallest real part).
+        eigenvalues: Complex, by falling modulus.
+        spectral_radius: The largest $|\mu|$.
+        max_real: The largest real part of $\mu$.
+        min_real: The smallest real part of $\mu$.
+        epsilon: The step size of an anti-symmetric layer, otherwise `None`.
+        note: Why the matrix-free method was used where that was not asked for, or empty.
+    """
+
+    layer: int
+    size: int
+    method: Method
+    eigenvalues: Tensor
+    spectral_radius: float
+    max_real: float
+    min_real: float
+    epsilon: float | None
+    note: str = ""
+
+    @property
+    def rates(self) -> Tensor | None:
+        r"""$\lambda = (\mu - 1) / \epsilon$, those of the right-hand side; `None` without ε."""
+        return None if self.epsilon is None else (self.eigenvalues - 1) / self.epsilon
+
+
+def layer_spectrum(
+    model: nn.Module,
+    x: Tensor,
+    edge_index: Adjacency,
+    *,
+    edge_weight: Tensor | None = None,
+    layer: int = 1,
+    method: Method = "auto",
+    count: int = 6,
+    seed: int = 0,
+) -> LayerSpectrum:
+    r"""The spectrum of one discrete layer, all nodes and their interaction included.
+
+    $$
+    \mathbf{M} = \frac{\partial\, \mathrm{vec}\,\mathbf{X}(\ell)}
+        {\partial\, \mathrm{vec}\,\mathbf{X}(\ell - 1)} \in \mathbb{R}^{Nd \times Nd}
+    $$
+
+    For an anti-symmetric layer $\mathbf{M} = \mathbf{I} + \epsilon\, \mathbf{S}\,(\mathbf{I}
+    \otimes (\mathbf{W} - \mathbf{W}^\top - \gamma\mathbf{I}) + \mathbf{A} \otimes \mathbf{V})$.
+    A perturbation dies out where all $|\mu| < 1$ and grows along an eigenvector with $|\mu| > 1$.
+
+    `"exact"` builds $\mathbf{M}$ by $Nd$ vector-Jacobian products; `"matrix-free"` finds extreme
+    eigenvalues by ARPACK from vector-Jacobian products alone ($\mathbf{M}^\top$ has the same
+    eigenvalues); `"auto"` is exact up to $Nd = 1500$. All in double precision.
+
+    Args:
+        model: Any model whose states are known by layer, see
+            [`layer_states`][adgn.analysis.layer_states].
+        x: Features (for a bare layer: states), `[N, in_channels]`.
+        edge_index: The graph.
+        edge_weight: `[E]`, optional.
+        layer: Which layer, counted from 1.
+        method: `"auto"`, `"exact"` or `"matrix-free"`.
+        count: How many eigenvalues of each kind the matrix-free method looks for.
+        seed: For ARPACK's first vector.
+
+    Example:
+        >>> import torch
+        >>> from adgn.nn import AntiSymmetricConv
+        >>> conv = AntiSymmetricConv(2, phi="sum", gamma=0.0, epsilon=0.5, act=None)
+        >>> with torch.no_grad():
+        ...     _ = conv.W.copy_(torch.tensor([[0.0, 1.0], [0.0, 0.0]]))
+        ...     _ = conv.phi.lin.weight.zero_()
+        >>> spectrum = layer_spectrum(conv, torch.ones(2, 2), torch.tensor([[0, 1], [1, 0]]))
+        >>> spectrum.method, round(spectrum.spectral_radius, 4)  # |1 ± 0.5 i|
+        ('exact', 1.118)
+    """
+    check_choice("method", method, METHODS)
+    check_count("count", count)
+    with measuring(model):
+        states = first_states(model, x).double().requires_grad_()
+        graph, weight = double_graph(edge_index, edge_weight)
+        propagation = double_propagation(model)
+        trajectory = states_from(propagation, states, graph, weight)
+        check_layer(layer, len(trajectory) - 1)
+        before, after = trajectory[layer - 1], trajectory[layer]
+        if before.shape != after.shape:
+            raise ValueError(
+                f"layer {layer} maps {list(before.shape)} to {list(after.shape)}; eigenvalues need "
+                "states of one size: choose another layer"
+            )
+        epsilon = None
+        if is_antisymmetric(propagation):
+            epsilon = antisymmetric_layers(propagation)[layer - 1].epsilon
+        size = before.numel()
+        note = ""
+        if method == "exact" and size > EXACT_LIMIT:
+            raise ValueError(
+                f"method='exact' with {before.size(0)} nodes × {before.size(1)} channels: "
+                f"{_exact_cost(size)}; the limit is {EXACT_LIMIT}. Use method='matrix-free'"
+            )
+        if method == "auto":
+            method = "exact" if size <= EXACT_LIMIT else "matrix-free"
+            if method == "matrix-free":
+                note = f"Extreme eigenvalues only: {_exact_cost(size)}."
+        if method == "exact":
+            found = torch.linalg.eigvals(dense_jacobian(before, after))
+            spectrum = _summary(found, layer, size, epsilon)
+        else:
+            spectrum = _matrix_free(before, after, layer, epsilon, count, seed)
+        return replace(spectrum, note=note)
+
+
+def dense_jacobian(before: Tensor, after: Tensor) -> Tensor:
+    """`[after.numel(), before.numel()]`; one vector-Jacobian product for each row."""
+    rows = []
+    direction = torch.zeros_like(after)
+    flat = direction.view(-1)
+    for index in range(after.numel()):
+        flat[index] = 1.0
+        rows.append(pull_back(before, after, direction).flatten())
+        flat[index] = 0.0
+    return torch.stack(rows)
+
+
+def pull_back(before: Tensor, after: Tensor, direction: Tensor) -> Tensor:
+    """The vector-Jacobian product of `direction` (of `after`'s shape) with ∂after/∂before."""
+    (gradient,) = torch.autograd.grad(
+        after, before, direction, retain_graph=True, allow_unused=True, materialize_grads=True
+    )
+    return gradient
+
+
+def _exact_cost(size: int) -> str:
+    memory = 8 * size**2 / 1e9
+    work = 10 * size**3
+    return (
+        f"all eigenvalues of a matrix of size {size} would take {memory:,.2f} GB and about "
+        f"{work:.1e} operations"
+    )
+
+
+def _summary(eigenvalues: Tensor, layer: int, size: int, epsilon: float | None) -> LayerSpectrum:
+    order = eigenvalues.abs().argsort(descending=True, stable=True)
+    return LayerSpectrum(
+        layer=layer,
+        size=size,
+        method="exact",
+        eigenvalues=eigenvalues[order],
+        spectral_radius=float(eigenvalues.abs().max()),
+        max_real=float(eigenvalues.real.max()),
+        min_real=float(eigenvalues.real.min()),
+        epsilon=epsilon,
+    )
+
+
+def _matrix_free(
+    before: Tensor, after: Tensor, layer: int, epsilon: float | None, count: int, seed: int
+) -> LayerSpectrum:
+    size = before.numel()
+    if size < count + 3:
+        raise ValueError(
+            f"method='matrix-free' finds at most {max(size - 3, 0)} eigenvalues of a matrix of "
+            f"size {size}, but count={count}; use method='exact'"
+        )
+
+    def product(vector: Any) -> Any:
+        direction = torch.as_tensor(np.ascontiguousarray(vector).reshape(-1)).to(after)
+        return pull_back(before, after, direction.view_as(after)).flatten().cpu().numpy()
+
+    operator = LinearOperator((size, size), matvec=product, dtype=np.float64)
+    start = np.random.default_rng(seed).standard_normal(size)
+    found = [_arpack(operator, which, count, start) for which in ("LM", "LR", "SR")]
+    values = torch.as_tensor(np.unique(np.concatenate(found).round(12)))
+    return replace(_summary(values, layer, size, epsilon), method="matrix-free")
+
+
+def _arpack(operator: LinearOperator, which: str, count: int, start: Any) -> Any:
+    size = operator.shape[0]
+    tried = 0
+    # More basis vectors are what helps where eigenvalues crowd together.
+    for basis in (max(2 * count + 1, 20), max(8 * count, 80), max(30 * count, 300)):
+        if tried == size:
+            break
+        tried = min(basis, size)
+        try:
+            return eigs(
+                operator,
+                k=count,
+                which=which,
+                v0=start,
+                ncv=tried,
+                maxiter=300,
+                tol=1e-10,
+                return_eigenvectors=False,
+            )
+        except ArpackNoConvergence as error:
+            converged = len(error.eigenvalues)
+    raise RuntimeError(
+        f"ARPACK found {converged} of {count} eigenvalues ({which}) of a matrix of size {size} "
+        f"with {tried} basis vectors; ask for fewer with count=1, or for another layer"
+    )

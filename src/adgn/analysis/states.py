@@ -1,0 +1,201 @@
+"""The states of a model, layer by layer: what all measurements start from."""
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor, nn
+
+from adgn.graph import Adjacency, SparseOperator
+from adgn.graph.adjacency import SPARSE_LAYOUTS
+from adgn.graph.checks import check_features, check_finite
+from adgn.nn import GraphNetwork
+
+
+@runtime_checkable
+class HasTrajectory(Protocol):
+    """A propagation that gives its states after each layer.
+
+    `trajectory` takes what `forward` takes and returns a list of `num_layers + 1` tensors `[N, d]`:
+    first `x` itself, last what `forward` returns, and each state computed from the one before it
+    by operations that autograd records (the measurements differentiate from one state to another).
+    """
+
+    def trajectory(
+        self, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None
+    ) -> list[Tensor]:
+        """`x` and the states after each layer."""
+        ...
+
+
+def layer_states(
+    model: nn.Module, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None
+) -> list[Tensor]:
+    r"""$\mathbf{X}(0), \dots, \mathbf{X}(L)$: the encoded states and those after each layer.
+
+    Args:
+        model: A `GraphNetwork`, or a propagation or layer on its own (then `x` is $\mathbf{X}(0)$).
+            Its states come from `trajectory` ([`HasTrajectory`][adgn.analysis.HasTrajectory]),
+            or from the inputs of the modules in `layers`, a `torch.nn.ModuleList`.
+        x: Features, `[N, in_channels]`.
+        edge_index: The graph.
+        edge_weight: `[E]`, optional.
+
+    Example:
+        >>> import torch
+        >>> from adgn.nn import ADGN
+        >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+        >>> states = layer_states(ADGN(4, 8, 1, num_layers=5), torch.ones(3, 4), path)
+        >>> len(states), states[-1].shape
+        (6, torch.Size([3, 8]))
+    """
+    with measuring(model), torch.no_grad():
+        return states_from(propagation_of(model), first_states(model, x), edge_index, edge_weight)
+
+
+def propagation_of(model: nn.Module) -> nn.Module:
+    """The part of `model` between encoder and readout; a bare layer is its own propagation."""
+    return model.propagation if isinstance(model, GraphNetwork) else model
+
+
+def first_states(model: nn.Module, x: Tensor) -> Tensor:
+    """The states that enter the first layer, `[N, d]`, without gradient history."""
+    if x.dim() != 2:
+        raise ValueError(f"x has shape {list(x.shape)}; expected [num_nodes, channels]")
+    if isinstance(model, GraphNetwork):
+        return model.encode(x).detach()
+    check_features(x, like=next(model.parameters(), None))
+    return x.detach()
+
+
+class DivergedError(ValueError):
+    """The states of a model grew beyond what numbers hold."""
+
+
+def states_from(
+    propagation: nn.Module, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None
+) -> list[Tensor]:
+    """`x` and the states after each layer of `propagation`, connected by autograd."""
+    try:
+        states = _raw_states(propagation, x, edge_index, edge_weight)
+    except ValueError as error:
+        # Layers refuse states that are not finite; here the first ones are, so a layer made them.
+        if str(error).startswith("x[") and "is not finite" in str(error):
+            raise DivergedError(
+                "the states overflow on the way through the layers: the network explodes; use "
+                "fewer layers, a smaller step size or smaller weights"
+            ) from error
+        raise
+    for layer, state in enumerate(states):
+        if not bool(torch.isfinite(state.detach()).all()):
+            raise DivergedError(
+                f"the states overflow at layer {layer} of {len(states) - 1}: the network explodes; "
+                "use fewer layers, a smaller step size or smaller weights"
+            )
+    return states
+
+
+def _raw_states(
+    propagation: nn.Module, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None
+) -> list[Tensor]:
+    if isinstance(propagation, HasTrajectory):
+        if edge_weight is None:
+            return propagation.trajectory(x, edge_index)
+        return propagation.trajectory(x, edge_index, edge_weight)
+    layers = getattr(propagation, "layers", None)
+    if isinstance(layers, nn.ModuleList) and len(layers):
+        return _hooked_states(propagation, layers, x, edge_index, edge_weight)
+    raise TypeError(
+        f"{type(propagation).__name__} does not show its states: give it a method "
+        "trajectory(x, edge_index, edge_weight) that returns x and the state after each layer, or "
+        "keep its layers in a torch.nn.ModuleList named layers"
+    )
+
+
+def _hooked_states(
+    propagation: nn.Module,
+    layers: nn.ModuleList,
+    x: Tensor,
+    edge_index: Adjacency,
+    edge_weight: Tensor | None,
+) -> list[Tensor]:
+    # What enters a layer, and not what leaves one, is the state: activations are often applied
+    # between the layers, outside of them.
+    entered: list[Tensor] = []
+
+    def remember(_: nn.Module, args: tuple[Any, ...]) -> None:
+        if not args or not isinstance(args[0], Tensor) or args[0].shape[:-1] != x.shape[:-1]:
+            raise TypeError(
+                f"a layer of {type(propagation).__name__} was not called with one state per node "
+                "as its first argument; give the propagation a method trajectory"
+            )
+        entered.append(args[0])
+
+    handles = [layer.register_forward_pre_hook(remember) for layer in layers]
+    try:
+        output: Tensor = propagation(x, edge_index, edge_weight)
+    finally:
+        for handle in handles:
+            handle.remove()
+    if not entered:
+        raise TypeError(
+            f"{type(propagation).__name__} called none of its layers; give it a method trajectory"
+        )
+    return [x, *entered[1:], output]
+
+
+@contextmanager
+def measuring(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode and frozen, finite weights; everything is as before afterwards.
+
+    Frozen weights spare each backward pass the gradients of the weights.
+    """
+    check_weights(model)
+    training = [(module, module.training) for module in model.modules()]
+    trainable = [(weight, weight.requires_grad) for weight in model.parameters()]
+    model.eval()
+    for weight, _ in trainable:
+        weight.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for module, mode in training:
+            module.training = mode
+        for weight, needs in trainable:
+            weight.requires_grad_(needs)
+
+
+def check_weights(model: nn.Module) -> None:
+    """Raises where a weight of `model` is not finite, and says which."""
+    for name, weight in model.named_parameters():
+        check_finite(name, weight)
+
+
+def double_propagation(model: nn.Module) -> nn.Module:
+    """A copy of the propagation in double precision, on the model's device."""
+    return copy.deepcopy(propagation_of(model)).double()
+
+
+def double_graph(
+    edge_index: Adjacency, edge_weight: Tensor | None
+) -> tuple[Adjacency, Tensor | None]:
+    """The graph with weights in double precision."""
+    if isinstance(edge_index, SparseOperator):
+        return SparseOperator(edge_index.pattern, edge_index.value.detach().double()), None
+    if isinstance(edge_index, Tensor) and edge_index.layout in SPARSE_LAYOUTS:
+        edge_index = edge_index.double()
+    return edge_index, None if edge_weight is None else edge_weight.detach().double()
+
+
+def check_node(node: int, num_nodes: int) -> None:
+    """Raises unless `node` is one of the nodes."""
+    if isinstance(node, bool) or not isinstance(node, int) or not 0 <= node < num_nodes:
+        raise ValueError(f"node={node!r} is not valid; nodes are 0 to {num_nodes - 1}")
+
+
+def check_layer(layer: int, num_layers: int) -> None:
+    """Raises unless `layer` is one of the layers, counted from 1."""
+    if isinstance(layer, bool) or not isinstance(layer, int) or not 1 <= layer <= num_layers:
+        raise ValueError(f"layer={layer!r} is not valid; layers are 1 to {num_layers}")

@@ -1,0 +1,163 @@
+import pytest
+import torch
+from hypothesis import given
+from torch_geometric import EdgeIndex
+from torch_geometric.nn.conv.gcn_conv import gcn_norm
+
+from adgn.graph import graph_operator, sparse_features
+from tests.graphs import CORNER_CASES, Example, edges, graphs
+
+
+def dense_adjacency(graph: Example) -> torch.Tensor:
+    matrix = torch.zeros(graph.num_nodes, graph.num_nodes, dtype=torch.float64)
+    for node in range(graph.num_nodes):
+        for source, weight in graph.neighbours(node):
+            matrix[node, source] += weight
+    return matrix
+
+
+def build(graph: Example, normalization: str = "none", **kwargs) -> torch.Tensor:
+    return graph_operator(
+        graph.edge_index,
+        graph.edge_weight,
+        num_nodes=graph.num_nodes,
+        normalization=normalization,
+        like=torch.empty(0, dtype=torch.float64),
+        **kwargs,
+    ).to_dense()
+
+
+@given(graphs())
+def test_rows_weigh_the_incoming_edges(graph: Example):
+    torch.testing.assert_close(build(graph), dense_adjacency(graph))
+
+
+@pytest.mark.parametrize("improved", [False, True])
+@given(graph=graphs())
+def test_gcn_normalisation_is_that_of_pyg(improved: bool, graph: Example):
+    weight = graph.edge_weight
+    if weight is None:  # PyG overlooks `improved` where no weights are given
+        weight = torch.ones(graph.edge_index.size(1), dtype=torch.float64)
+    index, value = gcn_norm(
+        graph.edge_index,
+        weight,
+        graph.num_nodes,
+        improved=improved,
+        dtype=torch.float64,
+    )
+    expected = torch.zeros(graph.num_nodes, graph.num_nodes, dtype=torch.float64)
+    expected.index_put_((index[1], index[0]), value, accumulate=True)
+    ours = build(graph, "gcn-improved" if improved else "gcn")
+    torch.testing.assert_close(ours, expected)
+
+
+@given(graphs(weighted=True))
+def test_edge_list_edge_index_and_sparse_layouts_agree(graph: Example):
+    for normalization in ("none", "gcn"):
+        expected = build(graph, normalization)
+        size = (graph.num_nodes, graph.num_nodes)
+        edge_index = EdgeIndex(graph.edge_index, sparse_size=size)
+        as_edge_index = graph_operator(
+            edge_index, graph.edge_weight, num_nodes=graph.num_nodes, normalization=normalization
+        )
+        torch.testing.assert_close(as_edge_index.to_dense(), expected)
+        if len(set(map(tuple, graph.edge_index.t().tolist()))) < graph.edge_index.size(1):
+            # A matrix cannot say which of several self loops came last.
+            continue
+        coo = torch.sparse_coo_tensor(graph.edge_index.flip(0), graph.edge_weight, size)
+        sums = coo.coalesce()
+        dense = sums.to_dense()
+        for matrix in (coo, sums, dense.to_sparse_csr(), dense.to_sparse_csc()):
+            operator = graph_operator(
+                matrix, num_nodes=graph.num_nodes, normalization=normalization
+            )
+            torch.testing.assert_close(operator.to_dense(), expected)
+
+
+def test_int32_edges_are_taken():
+    graph = CORNER_CASES["directed"]
+    operator = graph_operator(graph.edge_index.int(), num_nodes=4)
+    torch.testing.assert_close(operator.to_dense().double(), dense_adjacency(graph))
+
+
+def test_an_operator_is_returned_as_it_is():
+    operator = graph_operator(edges((0, 1)), num_nodes=2)
+    assert graph_operator(operator, num_nodes=2) is operator
+
+
+def test_weights_that_cancel_to_degree_zero_silence_the_node():
+    weight = torch.tensor([-1.0, 1.0], requires_grad=True)
+    operator = graph_operator(
+        edges((0, 1), (1, 0)), weight, num_nodes=2, normalization="gcn"
+    )  # node 1 receives -1 from node 0 and 1 from itself
+    assert operator.to_dense()[1].tolist() == [0, 0]
+    operator.to_dense().sum().backward()
+    assert torch.isfinite(weight.grad).all()
+
+
+def test_sparse_features_keep_their_values():
+    x = torch.tensor([[0.0, 2.0, 0.0], [1.0, 0.0, 3.0]]).to_sparse_csr()
+    torch.testing.assert_close(sparse_features(x).to_dense(), x.to_dense())
+    assert sparse_features(x) is sparse_features(x)
+
+
+@pytest.mark.parametrize(
+    ("edge_index", "error", "message"),
+    [
+        (torch.tensor([[0, 1], [1, 250]]), ValueError, r"edge_index\[1, 1\] = 250 is out of range"),
+        (torch.tensor([[0, -2], [1, 0]]), ValueError, r"edge_index\[0, 1\] = -2 is out of range"),
+        (torch.tensor([[0.0, 1.0], [1.0, 0.0]]), TypeError, r"dtype torch.float32.*\.long\(\)"),
+        (torch.tensor([[True], [False]]), TypeError, "dtype torch.bool"),
+        (torch.tensor([0, 1]), ValueError, r"shape \[2\]; expected \[2, num_edges\]"),
+        (torch.zeros(3, 4, dtype=torch.long), ValueError, r"shape \[3, 4\]"),
+        ([[0], [1]], TypeError, "edge_index is a list"),
+        (torch.eye(2).to_sparse_csr(), ValueError, r"shape \[2, 2\]; expected \[3, 3\]"),
+        (torch.eye(3, requires_grad=True).to_sparse_csr(), ValueError, "requires a gradient"),
+    ],
+)
+def test_wrong_graphs_are_named(edge_index, error, message):
+    with pytest.raises(error, match=message):
+        graph_operator(edge_index, num_nodes=3)
+
+
+@pytest.mark.parametrize(
+    ("weight", "error", "message"),
+    [
+        (torch.ones(3), ValueError, r"edge_weight has shape \[3\]; expected \[2\]"),
+        (torch.ones(2, 1), ValueError, r"edge_weight has shape \[2, 1\]"),
+        (torch.ones(2, dtype=torch.float64), TypeError, "edge_weight has dtype torch.float64"),
+        (torch.tensor([1.0, float("nan")]), ValueError, r"edge_weight\[1\] = nan is not finite"),
+        (torch.ones(2, device="meta"), ValueError, "edge_weight is on meta"),
+    ],
+)
+def test_wrong_weights_are_named(weight, error, message):
+    with pytest.raises(error, match=message):
+        graph_operator(edges((0, 1), (1, 0)), weight, num_nodes=2, like=torch.ones(1))
+
+
+def test_weights_twice_are_refused():
+    adjacency = torch.eye(2).to_sparse_csr()
+    with pytest.raises(ValueError, match="pass one of the two"):
+        graph_operator(adjacency, torch.ones(2), num_nodes=2)
+    operator = graph_operator(adjacency, num_nodes=2)
+    with pytest.raises(ValueError, match="pass one of the two"):
+        graph_operator(operator, torch.ones(2), num_nodes=2)
+
+
+def test_an_operator_of_another_size_or_dtype_is_refused():
+    operator = graph_operator(edges((0, 1)), num_nodes=2)
+    with pytest.raises(ValueError, match=r"shape \[2, 2\], but x has 3 nodes"):
+        graph_operator(operator, num_nodes=3)
+    with pytest.raises(TypeError, match="operator has dtype"):
+        graph_operator(operator, num_nodes=2, like=torch.empty(0, dtype=torch.float64))
+
+
+def test_unknown_normalisation_suggests_the_nearest():
+    with pytest.raises(ValueError, match="Did you mean 'gcn'"):
+        graph_operator(edges((0, 1)), num_nodes=2, normalization="gnc")
+
+
+def test_negative_degrees_have_no_root():
+    weight = torch.tensor([-3.0])
+    with pytest.raises(ValueError, match="gives node 1 the degree -2"):
+        graph_operator(edges((0, 1)), weight, num_nodes=2, normalization="gcn")

@@ -1,0 +1,98 @@
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch_geometric.data import Batch, Data
+
+from adgn.graph import GraphBlocks, graph_operator
+from tests.graphs import Example, edges, graphs
+
+
+def pack(examples: list[Example], weighted: bool = False) -> GraphBlocks:
+    counts = torch.tensor([0] + [example.num_nodes for example in examples])
+    pointer = counts.cumsum(0)
+    shifted = [
+        example.edge_index + start
+        for example, start in zip(examples, pointer[:-1].tolist(), strict=True)
+    ]
+    weight = torch.cat([example.edge_weight for example in examples]) if weighted else None
+    return GraphBlocks(torch.cat(shifted, dim=1), pointer, weight)
+
+
+@st.composite
+def selections(draw: st.DrawFn) -> tuple[list[Example], list[int], bool]:
+    weighted = draw(st.booleans())
+    examples = draw(st.lists(graphs(max_nodes=4, weighted=weighted), min_size=1, max_size=4))
+    chosen = draw(st.lists(st.integers(0, len(examples) - 1), min_size=1, max_size=5))
+    return examples, chosen, weighted
+
+
+@given(selections())
+def test_a_batch_equals_the_operator_built_from_its_edges(case):
+    examples, chosen, weighted = case
+    selected = pack(examples, weighted).select(torch.tensor(chosen))
+    batch = Batch.from_data_list(
+        [
+            Data(
+                edge_index=examples[i].edge_index,
+                num_nodes=examples[i].num_nodes,
+                edge_weight=examples[i].edge_weight,
+            )
+            for i in chosen
+        ]
+    )
+    assert torch.equal(selected.batch, batch.batch)
+    assert torch.equal(selected.node_ptr, batch.ptr)
+    assert torch.equal(selected.edge_index, batch.edge_index)
+    if weighted:
+        assert torch.equal(selected.edge_weight, batch.edge_weight)
+    for normalization in ("none", "gcn"):
+        like = torch.empty(0, dtype=torch.float64)
+        expected = graph_operator(
+            batch.edge_index,
+            batch.edge_weight if weighted else None,
+            num_nodes=batch.num_nodes,
+            normalization=normalization,
+            like=like,
+        )
+        operator = graph_operator(
+            selected, num_nodes=batch.num_nodes, normalization=normalization, like=like
+        )
+        torch.testing.assert_close(operator.to_dense(), expected.to_dense())
+        x = torch.randn(batch.num_nodes, 3, dtype=torch.float64, requires_grad=True)
+        (ours,) = torch.autograd.grad((operator @ x).pow(2).sum(), x)
+        (theirs,) = torch.autograd.grad((expected @ x).pow(2).sum(), x)
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_node_index_gathers_the_features_of_the_batch():
+    blocks = pack([Example(2, edges((0, 1))), Example(3, edges((0, 2))), Example(1, edges())])
+    assert blocks.select(torch.tensor([2, 1, 2])).node_index.tolist() == [5, 2, 3, 4, 5]
+
+
+def test_an_operator_of_a_batch_is_put_together_once():
+    selected = pack([Example(2, edges((0, 1)))]).select(torch.tensor([0]))
+    assert selected.operator("gcn", torch.float32) is selected.operator("gcn", torch.float32)
+
+
+def test_edges_between_graphs_are_refused():
+    with pytest.raises(ValueError, match=r"edge_index\[:, 1\] = \[1, 2\] joins graph 0 with"):
+        GraphBlocks(edges((0, 1), (1, 2)), torch.tensor([0, 2, 4]))
+
+
+@pytest.mark.parametrize("pointer", [[1, 2], [0, 3, 2], [[0, 2]], [0.0, 2.0]])
+def test_wrong_pointers_are_refused(pointer):
+    with pytest.raises(ValueError, match="node_ptr"):
+        GraphBlocks(edges(), torch.tensor(pointer))
+
+
+def test_graphs_that_are_not_there_are_refused():
+    blocks = pack([Example(2, edges((0, 1)))])
+    with pytest.raises(IndexError, match="from 0 to 3, but there are 1 graphs"):
+        blocks.select(torch.tensor([0, 3]))
+
+
+def test_weights_twice_are_refused():
+    selected = pack([Example(2, edges((0, 1)))]).select(torch.tensor([0]))
+    with pytest.raises(ValueError, match="pass it to GraphBlocks"):
+        graph_operator(selected, torch.ones(1), num_nodes=2)

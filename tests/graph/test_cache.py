@@ -1,0 +1,99 @@
+import gc
+
+import torch
+
+from adgn.graph import cache_info, clear_cache, graph_operator
+from tests.graphs import edges
+
+
+def test_the_same_tensors_hit_the_cache():
+    edge_index, weight = edges((0, 1), (1, 2)), torch.ones(2)
+    first = graph_operator(edge_index, weight, num_nodes=3, normalization="gcn")
+    before = cache_info()
+    assert graph_operator(edge_index, weight, num_nodes=3, normalization="gcn") is first
+    assert cache_info()["misses"] == before["misses"]
+    assert cache_info()["hits"] > before["hits"]
+
+
+def test_an_edge_index_changed_in_place_is_another_graph():
+    edge_index = edges((0, 1), (1, 2))
+    before = graph_operator(edge_index, num_nodes=3).to_dense()
+    edge_index[1, 1] = 0
+    after = graph_operator(edge_index, num_nodes=3).to_dense()
+    assert before.tolist() == [[0, 0, 0], [1, 0, 0], [0, 1, 0]]
+    assert after.tolist() == [[0, 1, 0], [1, 0, 0], [0, 0, 0]]
+
+
+def test_a_change_in_place_is_validated_again():
+    edge_index = edges((0, 1))
+    graph_operator(edge_index, num_nodes=2)
+    edge_index[0, 0] = 7
+    try:
+        graph_operator(edge_index, num_nodes=2)
+    except ValueError as error:
+        assert "edge_index[0, 0] = 7" in str(error)
+    else:
+        raise AssertionError("the changed edge_index was not looked at")
+
+
+def test_weights_changed_in_place_are_seen():
+    edge_index, weight = edges((0, 1)), torch.ones(1)
+    assert graph_operator(edge_index, weight, num_nodes=2).value.tolist() == [1]
+    weight.mul_(3)
+    assert graph_operator(edge_index, weight, num_nodes=2).value.tolist() == [3]
+
+
+def test_sparse_matrices_changed_in_place_are_seen():
+    adjacency = torch.eye(2).to_sparse_csr()
+    assert graph_operator(adjacency, num_nodes=2).value.tolist() == [1, 1]
+    adjacency.values().mul_(3)
+    assert graph_operator(adjacency, num_nodes=2).value.tolist() == [3, 3]
+
+
+def test_another_number_of_nodes_is_another_operator():
+    edge_index = edges((0, 1))
+    assert graph_operator(edge_index, num_nodes=2).shape == (2, 2)
+    assert graph_operator(edge_index, num_nodes=5).shape == (5, 5)
+
+
+def test_each_dtype_has_its_operator():
+    edge_index = edges((0, 1))
+    for dtype in (torch.float32, torch.float64):
+        like = torch.empty(0, dtype=dtype)
+        assert graph_operator(edge_index, num_nodes=2, like=like).value.dtype == dtype
+
+
+def test_operators_go_with_their_tensors():
+    clear_cache()
+    edge_index = edges((0, 1))
+    graph_operator(edge_index, num_nodes=2)
+    assert cache_info()["size"] > 0
+    del edge_index
+    gc.collect()
+    assert cache_info()["size"] == 0
+
+
+def test_a_new_tensor_at_an_old_address_is_not_mistaken():
+    results = set()
+    for target in (1, 2) * 20:
+        edge_index = edges((0, target))
+        results.add((target, graph_operator(edge_index, num_nodes=3).to_dense()[target, 0].item()))
+        del edge_index
+    assert results == {(1, 1.0), (2, 1.0)}
+
+
+def test_tensors_made_in_inference_mode_work():
+    with torch.inference_mode():
+        edge_index = edges((0, 1))
+        assert graph_operator(edge_index, num_nodes=2).to_dense().tolist() == [[0, 0], [1, 0]]
+        edge_index[1, 0] = 0
+        assert graph_operator(edge_index, num_nodes=2).to_dense().tolist() == [[1, 0], [0, 0]]
+
+
+def test_weights_with_a_gradient_build_anew_but_sort_nothing():
+    edge_index = edges((0, 1), (1, 0))
+    weight = torch.ones(2, requires_grad=True)
+    first = graph_operator(edge_index, weight, num_nodes=2)
+    second = graph_operator(edge_index, weight, num_nodes=2)
+    assert first is not second
+    assert first.pattern is second.pattern
