@@ -12,9 +12,24 @@ from adgn.cli.console import console, print_table
 if TYPE_CHECKING:
     from adgn.training import Observer
 
-app = typer.Typer(help="See what the method is for, in a few minutes.", no_args_is_help=True)
+app = typer.Typer(help="See what the method is for, in a few minutes.")
 
-Out = Annotated[Path, typer.Option(help="Where the picture goes.", file_okay=False)]
+Out = Annotated[Path, typer.Option(help="Where results go.", file_okay=False)]
+
+
+@app.callback(invoke_without_command=True)
+def demo(context: typer.Context, out: Out = Path("demo")) -> None:
+    """Without a name: the property demo."""
+    if context.invoked_subcommand is None:
+        property_(out)
+
+
+@app.command("property")
+def property_(out: Out = Path("demo")) -> None:
+    """Properties of small graphs (diameter, distances) from A-DGN and GCN, side by side."""
+    from adgn.cli.demo_property import property_demo
+
+    property_demo(out)
 
 
 @app.command()
