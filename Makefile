@@ -20,7 +20,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	@touch $@
 
 demo: setup
-	$(BIN)/adgn demo transfer --out demo
+	$(BIN)/adgn demo property --out demo
 
 test: lint types unit docs
 
