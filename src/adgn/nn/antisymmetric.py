@@ -1,6 +1,6 @@
 """The anti-symmetric layer: one update, used by every A-DGN in the package."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -15,7 +15,7 @@ from adgn.nn.aggregation import (
     reset_linear,
     resolve_aggregation,
 )
-from adgn.nn.integration import MEMORIES, Memory, integrate
+from adgn.nn.integration import MEMORIES, Memory, integrate, known_activation
 from adgn.nn.resolve import Activation, check_choice, resolve_activation
 
 
@@ -124,19 +124,9 @@ class AntiSymmetricConv(nn.Module):
             *args: Passed to `phi`; for `"gcn"` and `"sum"` the edge weights `[E]`.
             **kwargs: Passed to `phi`; for `"gcn"` and `"sum"` `edge_weight`.
         """
-        check_features(x, self.in_channels, like=self.W)
         if isinstance(self.phi, LinearAggregation):
-            return integrate(
-                x,
-                self.phi.operator(x, edge_index, *args, **kwargs),
-                self.own_weight().unsqueeze(0),
-                self.phi.lin.weight.unsqueeze(0),
-                None if self.bias is None else self.bias.unsqueeze(0),
-                epsilon=self.epsilon,
-                act=self.act,
-                num_steps=self.num_iters,
-                memory=self.memory,
-            )
+            return integrate_layers([self], x, edge_index, *args, **kwargs)
+        check_features(x, self.in_channels, like=self.W)
         own = self.own_weight().t()
         for _ in range(self.num_iters):
             h = self.phi(x, edge_index, *args, **kwargs)
@@ -154,6 +144,69 @@ class AntiSymmetricConv(nn.Module):
             f"{type(self).__name__}({self.in_channels}, phi={self.phi}, "
             f"num_iters={self.num_iters}, epsilon={self.epsilon}, gamma={self.gamma})"
         )
+
+
+def integrate_layers(
+    layers: Sequence[AntiSymmetricConv], x: Tensor, edge_index: Adjacency, *args: Any, **kwargs: Any
+) -> Tensor:
+    """Applies layers that differ in nothing but their weights, as one integration.
+
+    Args:
+        layers: One layer with a linear aggregation, or some that passed `as_one_integration`.
+        x: States, `[..., N, d]`.
+        edge_index: The graph.
+        *args: For the aggregation, as in `AntiSymmetricConv.forward`.
+        **kwargs: The same.
+    """
+    first = layers[0]
+    phis = [layer.phi for layer in layers if isinstance(layer.phi, LinearAggregation)]
+    biases: list[Tensor] = [layer.bias for layer in layers if layer.bias is not None]
+    check_features(x, first.in_channels, like=first.W)
+    return integrate(
+        x,
+        phis[0].operator(x, edge_index, *args, **kwargs),
+        torch.stack([layer.own_weight() for layer in layers]),
+        torch.stack([phi.lin.weight for phi in phis]),
+        torch.stack(biases) if biases else None,
+        epsilon=first.epsilon,
+        act=first.act,
+        num_steps=first.num_iters * len(layers),
+        memory=first.memory,
+    )
+
+
+def as_one_integration(layers: Iterable[nn.Module]) -> list[AntiSymmetricConv] | None:
+    """The layers, if one integration with stacked weights is all that they do; else `None`.
+
+    They must be of one kind with a linear aggregation, and nobody may listen in between.
+    """
+    every = list(layers)
+    alike = [layer for layer in every if type(layer) is AntiSymmetricConv]
+    if len(alike) != len(every):
+        return None
+    kinds = {
+        (
+            type(layer.phi),
+            layer.in_channels,
+            layer.epsilon,
+            known_activation(layer.act),
+            layer.memory,
+            layer.bias is None,
+        )
+        for layer in alike
+    }
+    observed = any(
+        layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks for layer in alike
+    )
+    if (
+        len(kinds) != 1
+        or observed
+        or not isinstance(alike[0].phi, LinearAggregation)
+        or known_activation(alike[0].act) is None
+        or (len(alike) > 1 and any(layer.num_iters != 1 for layer in alike))
+    ):
+        return None
+    return alike
 
 
 def check_gamma(gamma: float) -> None:

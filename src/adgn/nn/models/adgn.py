@@ -2,14 +2,12 @@
 
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from adgn.graph import Adjacency
-from adgn.graph.checks import check_count, check_features
-from adgn.nn.aggregation import LinearAggregation
-from adgn.nn.antisymmetric import AntiSymmetricConv
-from adgn.nn.integration import Memory, integrate
+from adgn.graph.checks import check_count
+from adgn.nn.antisymmetric import AntiSymmetricConv, as_one_integration, integrate_layers
+from adgn.nn.integration import Memory
 from adgn.nn.network import GraphNetwork, Level
 from adgn.nn.resolve import Activation
 
@@ -57,45 +55,12 @@ class AntiSymmetricPropagation(nn.Module):
         """The states after all layers."""
         if edge_weight is not None:
             kwargs["edge_weight"] = edge_weight
-        if self._one_integration():
-            return self._integrate(x, edge_index, **kwargs)
+        alike = as_one_integration(self.layers)
+        if alike is not None:
+            return integrate_layers(alike, x, edge_index, **kwargs)
         for layer in self.layers:
             x = layer(x, edge_index, **kwargs)
         return x
-
-    def _one_integration(self) -> bool:
-        """Whether the layers differ in nothing but their weights, and nobody listens to them."""
-        first = self.layers[0]
-        return len(self.layers) > 1 and all(
-            type(layer) is AntiSymmetricConv
-            and isinstance(layer.phi, LinearAggregation)
-            and type(layer.phi) is type(first.phi)
-            and type(layer.act) is type(first.act)
-            and (layer.act is first.act or isinstance(layer.act, nn.Module))
-            and not any(True for _ in layer.act.parameters())
-            and layer.epsilon == first.epsilon
-            and layer.memory == first.memory
-            and (layer.bias is None) == (first.bias is None)
-            and layer.num_iters == 1
-            and not (layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks)
-            for layer in self.layers
-        )
-
-    def _integrate(self, x: Tensor, edge_index: Adjacency, **kwargs: Any) -> Tensor:
-        first, layers = self.layers[0], self.layers
-        check_features(x, first.in_channels, like=first.W)
-        bias = None if first.bias is None else torch.stack([layer.bias for layer in layers])
-        return integrate(
-            x,
-            first.phi.operator(x, edge_index, **kwargs),
-            torch.stack([layer.own_weight() for layer in layers]),
-            torch.stack([layer.phi.lin.weight for layer in layers]),
-            bias,
-            epsilon=first.epsilon,
-            act=first.act,
-            num_steps=len(layers),
-            memory=first.memory,
-        )
 
 
 class ADGN(GraphNetwork):
