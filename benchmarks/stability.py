@@ -3,7 +3,7 @@
     python benchmarks/stability.py
 
 Trains both, 20 layers deep, to predict single-source shortest paths on graphs of the property
-data set (a tenth of it), measures both on the test graph with the largest diameter, and writes
+data set (a tenth of it), measures both on a test graph whose diameter only a tenth of them exceed, and writes
 `docs/images/stability/`, `results/stability.json` and the measured block of `docs/stability.md`.
 A few minutes on two cores.
 """
@@ -29,7 +29,12 @@ from adgn.nn import GraphNetwork, build_model
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "stability.md"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
-OPTIONS = {"adgn": {"phi": "sum", "epsilon": 0.1, "gamma": 0.1}, "gcn": {}}
+# "adgn" as in the paper's property experiments; the other one takes five times its step.
+MODELS = {
+    "adgn": ("adgn", {"phi": "sum", "epsilon": 0.1, "gamma": 0.1}),
+    "adgn-large-step": ("adgn", {"phi": "sum", "epsilon": 0.5, "gamma": 0.1}),
+    "gcn": ("gcn", {}),
+}
 
 
 def train(model: GraphNetwork, data: GraphPropertyDataset, epochs: int, seed: int) -> None:
@@ -141,7 +146,7 @@ def fill_page(block: str) -> None:
 def main() -> None:
     """Trains, measures, writes."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--epochs", type=int, default=100)
+    parser.add_argument("--epochs", type=int, default=60)
     parser.add_argument("--seed", type=int, default=41)
     parser.add_argument("--root", type=Path, default=None, help="data root")
     arguments = parser.parse_args()
@@ -151,12 +156,12 @@ def main() -> None:
         for name in ("train", "test")
     }
     graphs: list[Data] = [splits["test"][i] for i in range(len(splits["test"]))]
-    graph = max(graphs, key=diameter)
+    graph = sorted(graphs, key=diameter)[9 * len(graphs) // 10]
     target: Tensor = graph.y
     found, profiles, records = {}, {}, {}
-    for name, options in OPTIONS.items():
+    for name, (kind, options) in MODELS.items():
         torch.manual_seed(arguments.seed)
-        model = build_model(name, 2, 30, 1, num_layers=20, readout="mlp", **options)
+        model = build_model(kind, 2, 30, 1, num_layers=20, readout="mlp", **options)
         begin = time.perf_counter()
         train(model, splits["train"], arguments.epochs, arguments.seed)
         error = mean_squared_error(model, splits["test"])
