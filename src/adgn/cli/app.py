@@ -5,7 +5,7 @@ import sys
 import typer
 from rich.markup import escape
 
-from adgn.cli import analyze, data
+from adgn.cli import analyze, data, demo, lists, train
 from adgn.cli.console import error_console
 
 app = typer.Typer(
@@ -20,7 +20,14 @@ def _program() -> None:
     """Keeps `adgn GROUP COMMAND` even while there is a single group."""
 
 
+app.command()(train.train)
+app.command()(train.resume)
+app.command()(train.evaluate)
+app.command()(train.predict)
+app.command()(lists.tasks)
+app.command()(lists.models)
 app.add_typer(data.app, name="data")
+app.add_typer(demo.app, name="demo")
 app.command()(analyze.analyze)
 
 
@@ -38,5 +45,6 @@ def main() -> None:
 def _can_be_mended(error: Exception) -> bool:
     # Imported here: it brings torch, which --help and shell completion can do without.
     from adgn.data import DataError
+    from adgn.training import TrainingError
 
-    return isinstance(error, DataError | ValueError)
+    return isinstance(error, DataError | TrainingError | ValueError)

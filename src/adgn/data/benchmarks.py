@@ -1,6 +1,6 @@
 """The node-classification data sets: what each is, where it comes from and what is wrong with it.
 
-A new data set is one entry here and the digests of its raw files in ``SHA256SUMS``.
+A new data set is one entry here and the digests of its raw files in `SHA256SUMS`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,14 +21,14 @@ class NodeBenchmark:
     Args:
         name: how this package calls it.
         title: how papers call it.
-        pyg_class: the class of ``torch_geometric.datasets`` that knows its files; also the name of
+        pyg_class: the class of `torch_geometric.datasets` that knows its files; also the name of
             its folder below the data root.
-        arguments: for that class, besides ``root``.
+        arguments: for that class, besides `root`.
         nodes, edges, features, classes: what must come out; edges are counted as PyG gives them
             (both directions of an undirected edge).
         splits: what splits come with it.
         in_paper_table: whether these counts stand in the paper's table of statistics.
-        reads: ``"pyg"``: PyG reads the raw files; ``"npz"``: they hold CSR arrays, which PyG would
+        reads: `"pyg"`: PyG reads the raw files; `"npz"`: they hold CSR arrays, which PyG would
             make dense, so they are read here.
         defects: what a user must know before trusting a result.
     """

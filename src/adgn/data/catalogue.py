@@ -28,7 +28,7 @@ class DatasetInfo:
 
     Args:
         name: its name.
-        task: ``"node classification"``, or what is predicted on many graphs.
+        task: `"node classification"`, or what is predicted on many graphs.
         summary: what it is, in a line.
         statistics: the figures worth knowing, in words.
         defects: what a user must know before trusting a result.
@@ -47,7 +47,7 @@ class DatasetInfo:
 
 @dataclass(frozen=True)
 class FileState:
-    """Whether a file of a data set is there and whole; ``detail`` says what is wrong."""
+    """Whether a file of a data set is there and whole; `detail` says what is wrong."""
 
     path: Path
     role: Literal["raw", "prepared"]
@@ -152,8 +152,8 @@ def prepare(
     """Make a data set ready on disk, so that later use only reads it.
 
     Args:
-        name: a name of ``CATALOGUE``. Data sets that are made in memory need nothing.
-        root: the data root; see :func:`adgn.data.data_root`.
+        name: a name of `CATALOGUE`. Data sets that are made in memory need nothing.
+        root: the data root; see [`data_root`][adgn.data.data_root].
         progress: called with (steps done, all steps) on the way.
     """
     info = find_dataset(name)

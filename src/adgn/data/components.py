@@ -17,7 +17,7 @@ def largest_component(data: Data) -> Data:
 
     Of components of the same size, the one with the smallest node number is taken. Node-level
     tensors (features, sparse ones too, labels, masks) keep the chosen nodes in their order;
-    ``node_id`` says which they were. The protocol of Shchur et al. (2018) takes this step; the
+    `node_id` says which they were. The protocol of Shchur et al. (2018) takes this step; the
     A-DGN paper does not.
 
     Example:

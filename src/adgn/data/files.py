@@ -89,7 +89,7 @@ def _flush_to_disk(path: Path) -> None:
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """Read what ``write_tensors`` wrote.
+    """Read what `write_tensors` wrote.
 
     Raises:
         DamagedFileError: the file is truncated, changed or no such file at all.

@@ -39,22 +39,22 @@ def load(
     """Load a node benchmark, preparing it first where that has not been done.
 
     Raw files are looked for below the data root, where PyG's classes keep them
-    (``Coauthor/CS/raw/...``), and downloaded by PyG where they are missing. Preparation checks
+    (`Coauthor/CS/raw/...`), and downloaded by PyG where they are missing. Preparation checks
     their checksums and the data set's counts, and keeps one file below the data root.
 
     Args:
-        name: one of ``BENCHMARKS``: pubmed, cora, cs, physics, computers, photo, chameleon,
+        name: one of `BENCHMARKS`: pubmed, cora, cs, physics, computers, photo, chameleon,
             squirrel, actor, cornell, texas, wisconsin.
-        root: the data root; see :func:`adgn.data.data_root`.
-        features: ``"auto"`` gives a CSR tensor where at most one entry in eight is non-zero (all
-            but computers and photo) and a dense one elsewhere; ``"sparse"`` and ``"dense"`` give
+        root: the data root; see [`data_root`][adgn.data.data_root].
+        features: `"auto"` gives a CSR tensor where at most one entry in eight is non-zero (all
+            but computers and photo) and a dense one elsewhere; `"sparse"` and `"dense"` give
             what they say.
         largest_component: keep the largest connected component only.
 
     Returns:
-        ``x`` [N, F] float32, dense or ``torch.sparse_csr``; ``edge_index`` [2, E], exactly PyG's;
-        ``y`` [N]; and where the data set has published splits the boolean masks ``train_mask``,
-        ``val_mask``, ``test_mask``: [N] for Planetoid's public split, [N, 10] for Geom-GCN's.
+        `x` [N, F] float32, dense or `torch.sparse_csr`; `edge_index` [2, E], exactly PyG's;
+        `y` [N]; and where the data set has published splits the boolean masks `train_mask`,
+        `val_mask`, `test_mask`: [N] for Planetoid's public split, [N, 10] for Geom-GCN's.
 
     Example:
         >>> data = load("texas", root="data")  # doctest: +SKIP

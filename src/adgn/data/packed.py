@@ -1,6 +1,6 @@
 """Many small graphs in a handful of tensors, and PyG data sets over them.
 
-A training step on 512 small graphs must not handle 512 Python objects. ``PackedGraphs`` keeps all
+A training step on 512 small graphs must not handle 512 Python objects. `PackedGraphs` keeps all
 graphs of a data set in a few tensors; a subset or a batch of it is a few index operations.
 """
 
@@ -22,9 +22,9 @@ GraphIndex = Tensor | slice | Sequence[int]
 class PackedGraphs:
     """G graphs in a few tensors.
 
-    Graph ``g`` has the nodes ``node_ptr[g] : node_ptr[g + 1]`` and the edges
-    ``edge_start[g] : edge_start[g] + edge_count[g]``. Edges name nodes by their number within the
-    graph, so graphs of one shape can share one stretch of ``edge_index``.
+    Graph `g` has the nodes `node_ptr[g] : node_ptr[g + 1]` and the edges
+    `edge_start[g] : edge_start[g] + edge_count[g]`. Edges name nodes by their number within the
+    graph, so graphs of one shape can share one stretch of `edge_index`.
 
     Args:
         x: node features [sum of N, F].
@@ -32,10 +32,10 @@ class PackedGraphs:
         node_ptr: where each graph's nodes begin, and the end of the last [G + 1].
         edge_start: where each graph's edges begin [G].
         edge_count: how many edges each graph has [G].
-        y: targets, one row per node (``y_level="node"``) or per graph (``"graph"``).
-        y_level: what a row of ``y`` belongs to.
+        y: targets, one row per node (`y_level="node"`) or per graph (`"graph"`).
+        y_level: what a row of `y` belongs to.
         readout: where the answer of a graph is read at a single node, that node's number within
-            its graph [G]; else ``None``. Batches then carry it as a node mask ``mask``.
+            its graph [G]; else `None`. Batches then carry it as a node mask `mask`.
 
     Example:
         >>> pair = Data(x=torch.ones(2, 1), edge_index=torch.tensor([[0], [1]]), y=torch.ones(1, 1))
@@ -79,7 +79,7 @@ class PackedGraphs:
 
     @classmethod
     def from_data_list(cls, graphs: Sequence[Data], *, y_level: Level) -> "PackedGraphs":
-        """Pack PyG graphs; a node mask ``mask`` with one true entry becomes ``readout``."""
+        """Pack PyG graphs; a node mask `mask` with one true entry becomes `readout`."""
         if not graphs:
             raise ValueError("graphs is empty; give at least one graph")
         for number, graph in enumerate(graphs):
@@ -151,9 +151,9 @@ class PackedGraphs:
         """The chosen graphs (default: all) as one disconnected graph.
 
         Returns:
-            ``x``, ``edge_index`` (node numbers of the whole batch), ``y``, ``batch`` (the graph of
-            each node), ``ptr``, and ``mask`` where answers are read at single nodes: the true
-            entries are in the order of the graphs, so ``out[mask]`` goes with ``y``.
+            `x`, `edge_index` (node numbers of the whole batch), `y`, `batch` (the graph of
+            each node), `ptr`, and `mask` where answers are read at single nodes: the true
+            entries are in the order of the graphs, so `out[mask]` goes with `y`.
         """
         chosen = self if graphs is None else self.select(graphs)
         edges, _ = _ragged(chosen.edge_start, chosen.edge_count)
@@ -238,9 +238,9 @@ def _check_graph(number: int, graph: Data, y_level: Level) -> None:
 
 
 class PackedDataset(Dataset):  # type: ignore[misc]  # PyG is untyped
-    """A PyG data set over ``PackedGraphs``: works with PyG's loaders, slices and transforms.
+    """A PyG data set over `PackedGraphs`: works with PyG's loaders, slices and transforms.
 
-    ``dataset[i]`` is a PyG ``Data``; ``dataset[10:20]`` a smaller data set; ``dataset.packed`` the
+    `dataset[i]` is a PyG `Data`; `dataset[10:20]` a smaller data set; `dataset.packed` the
     packed form of what the data set holds now.
     """
 
@@ -255,7 +255,7 @@ class PackedDataset(Dataset):  # type: ignore[misc]  # PyG is untyped
         return len(self._packed)
 
     def get(self, idx: int) -> Data:
-        """Graph ``idx`` before any slicing, without the transform."""
+        """Graph `idx` before any slicing, without the transform."""
         return self._packed[idx]
 
     @property

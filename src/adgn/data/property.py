@@ -42,8 +42,8 @@ class PropertySettings:
 
     Args:
         seed: where the counter of graph seeds starts; the paper's is 1234.
-        min_nodes: nodes of the graphs in block 0; block b holds graphs of ``min_nodes + b`` nodes.
-        train: (blocks, graphs per block) of the train split; ``val`` and ``test`` alike.
+        min_nodes: nodes of the graphs in block 0; block b holds graphs of `min_nodes + b` nodes.
+        train: (blocks, graphs per block) of the train split; `val` and `test` alike.
         edge_noise: the chance that an edge is removed, while as many others are added; the paper's
             is 0.1. Graphs in which this leaves a node without edges are drawn again, which limits
             the size of graphs: for long lines, stars and trees (100 nodes and more) choose 0.
@@ -114,18 +114,18 @@ class GraphPropertyDataset(PackedDataset):
     splits and targets, about 15 s) and keeps it under the data root.
 
     Args:
-        root: the data root; see :func:`adgn.data.data_root`.
-        split: ``"train"`` (5120 graphs), ``"val"`` (640) or ``"test"`` (1280).
-        target: one of ``TARGETS``. Published column names differ: see ``PUBLISHED_COLUMNS``.
-        seed, min_nodes, train, val, test, edge_noise: see :class:`PropertySettings`; the
-            defaults are the paper's.
+        root: the data root; see [`data_root`][adgn.data.data_root].
+        split: `"train"` (5120 graphs), `"val"` (640) or `"test"` (1280).
+        target: one of `TARGETS`. Published column names differ: see `PUBLISHED_COLUMNS`.
+        seed, min_nodes, train, val, test, edge_noise: see
+            [`PropertySettings`][adgn.data.PropertySettings]; the defaults are the paper's.
         transform: applied to each graph on access.
         progress: called with (graphs made, all graphs) while the data set is being prepared.
 
     Shapes:
-        ``x`` [N, 2]: 1 at the source node else 0, and the node value in [0, 1);
-        ``edge_index`` [2, E], both directions of every edge, sorted;
-        ``y`` [N, 1] for node targets, [1, 1] for graph targets, raw (not normalised).
+        `x` [N, 2]: 1 at the source node else 0, and the node value in [0, 1);
+        `edge_index` [2, E], both directions of every edge, sorted;
+        `y` [N, 1] for node targets, [1, 1] for graph targets, raw (not normalised).
 
     Example:
         >>> import tempfile

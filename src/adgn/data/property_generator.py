@@ -4,7 +4,7 @@ The graphs are those of Corso et al. (PNA, NeurIPS 2020, https://arxiv.org/abs/2
 sizes of the A-DGN paper. Every graph is determined by its own seed; which seeds are used depends on
 how many earlier graphs had to be drawn again, so generation is one sequential chain.
 
-The paper's generator draws from the global generators of ``random`` and ``numpy.random``. Private
+The paper's generator draws from the global generators of `random` and `numpy.random`. Private
 generators with the same seed give the same streams, so the caller's global state is never touched.
 """
 
@@ -66,7 +66,7 @@ def _barabasi_albert(n: int, streams: _Streams) -> Graph:
 
 
 def _shorter_side(n: int) -> int:
-    """The largest divisor of ``n`` that is at most its square root."""
+    """The largest divisor of `n` that is at most its square root."""
     return max(m for m in range(1, math.isqrt(n) + 1) if n % m == 0)
 
 
@@ -171,7 +171,7 @@ def draw_graph(
     Args:
         num_nodes: number of nodes N.
         seed: the graph's seed.
-        kind: one of ``GRAPH_TYPES``; ``None`` draws it.
+        kind: one of `GRAPH_TYPES`; `None` draws it.
         noise: the chance that an edge is removed (in a graph with few edges).
 
     Raises:
@@ -193,7 +193,7 @@ def graph_chain(
 ) -> Iterator[RandomGraph]:
     """Draw graphs of the given sizes one after another, none with an isolated node.
 
-    A counter starts at ``seed``. For each graph it goes up by one and seeds the graph; while a node
+    A counter starts at `seed`. For each graph it goes up by one and seeds the graph; while a node
     of the graph has no edge it goes up again and the graph is drawn anew with the type it had. The
     source node is drawn last, from the stream that the graph left behind. The same happens where
     networkx finds no power-law tree for a seed (never for the sizes of the paper).

@@ -1,6 +1,6 @@
 """What is predicted on the graphs of the property-prediction task, and what guessing scores.
 
-``PUBLISHED_COLUMNS`` is the one place that says which target a published table column holds.
+`PUBLISHED_COLUMNS` is the one place that says which target a published table column holds.
 """
 
 import math
@@ -48,7 +48,7 @@ class ConstantScore:
 class PropertyTarget:
     """One target: its name, its level, what it is, its constant score on the default data set.
 
-    ``published_as`` is the column of the paper's tables that reports this target, if any does.
+    `published_as` is the column of the paper's tables that reports this target, if any does.
     """
 
     name: str
@@ -175,7 +175,7 @@ def compute_targets(
 
 
 def _mean_per_graph(values: Tensor, graphs: PackedGraphs) -> Tensor:
-    """The mean of each graph's rows of ``values``, which has a row per node or per graph: [G]."""
+    """The mean of each graph's rows of `values`, which has a row per node or per graph: [G]."""
     rows = values.reshape(values.shape[0], -1).mean(dim=1)
     if graphs.y_level == "graph":
         return rows
@@ -185,7 +185,7 @@ def _mean_per_graph(values: Tensor, graphs: PackedGraphs) -> Tensor:
 
 
 def constant_predictor_score(train: PackedGraphs, test: PackedGraphs) -> ConstantScore:
-    """The score of predicting, everywhere on ``test``, the mean over ``train``'s graphs.
+    """The score of predicting, everywhere on `test`, the mean over `train`'s graphs.
 
     The constant is the mean over graphs of the mean over nodes, the one that minimises the loss of
     the task on the train split.

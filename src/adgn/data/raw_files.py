@@ -37,7 +37,7 @@ class _RawFilesOnly:
         """Nothing is loaded: there is no processed file."""
 
     def save(self, data_list: list[Data], path: str) -> None:
-        """Keep what ``process`` made instead of pickling it."""
+        """Keep what `process` made instead of pickling it."""
         self.result = data_list[0]
 
 

@@ -37,10 +37,10 @@ def split_per_class(y: Tensor, seed: int, *, num_train: int = 20, num_val: int =
     """The paper's random split: a few nodes of every class train and validate, the rest test.
 
     Classes are taken in the order in which they first appear. The nodes of each class, ascending,
-    are shuffled by one ``random.Random(seed)``; the first ``num_train`` train, the next ``num_val``
-    validate, the rest test. Classes of ``num_train + num_val`` nodes or fewer are dropped: their
-    nodes are in no mask (``NodeSplit.unused``); take them out of the graph if they should not pass
-    messages either. The paper's five data seeds are ``PAPER_DATA_SEEDS``.
+    are shuffled by one `random.Random(seed)`; the first `num_train` train, the next `num_val`
+    validate, the rest test. Classes of `num_train + num_val` nodes or fewer are dropped: their
+    nodes are in no mask (`NodeSplit.unused`); take them out of the graph if they should not pass
+    messages either. The paper's five data seeds are `PAPER_DATA_SEEDS`.
 
     Args:
         y: class of each node [N], integers.
@@ -97,7 +97,7 @@ def fixed_split(data: Data, number: int = 0) -> NodeSplit:
     """One of the published splits that a loaded data set brings.
 
     Args:
-        data: as from :func:`adgn.data.load`.
+        data: as from [`load`][adgn.data.load].
         number: 0 to 9 for Geom-GCN's ten splits, 0 for Planetoid's public one.
     """
     count = num_fixed_splits(data)

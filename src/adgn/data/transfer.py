@@ -47,27 +47,27 @@ DEFAULT_SIZES: Mapping[str, int] = MappingProxyType({"train": 1000, "val": 100, 
 
 
 class GraphTransfer(PackedDataset):
-    """A number at the source must be reported at the target, ``distance`` edges away.
+    """A number at the source must be reported at the target, `distance` edges away.
 
     All graphs have one topology; only the number differs, drawn uniformly from [-1, 1). Predicting
     0, its mean, gives a mean squared error of 1/3: more than that means nothing arrived.
 
-    - ``line``: ``distance + 1`` nodes, source and target at its ends.
-    - ``ring``: ``2 * distance`` nodes, source and target opposite each other.
-    - ``crossed_ring``: the ring with its two sides joined crosswise at every step: many more paths,
+    - `line`: `distance + 1` nodes, source and target at its ends.
+    - `ring`: `2 * distance` nodes, source and target opposite each other.
+    - `crossed_ring`: the ring with its two sides joined crosswise at every step: many more paths,
       the same distance (Di Giovanni et al. 2023, https://arxiv.org/abs/2302.02941).
 
     Args:
-        topology: ``"line"``, ``"ring"`` or ``"crossed_ring"``.
+        topology: `"line"`, `"ring"` or `"crossed_ring"`.
         distance: from source to target; at least 1, 2 and 3.
-        split: ``"train"`` (1000 graphs), ``"val"`` (100) or ``"test"`` (100).
+        split: `"train"` (1000 graphs), `"val"` (100) or `"test"` (100).
         num_graphs: how many graphs to make instead.
         seed: of the numbers; splits differ for one seed.
         transform: applied to each graph on access.
 
     Shapes:
-        ``x`` [N, 2]: the number at the source and 0 elsewhere; 1 at the target and 0 elsewhere.
-        ``edge_index``: both directions of every edge. ``y`` [1, 1]. ``mask`` [N]: true at the
+        `x` [N, 1]: the number at the source and 0 elsewhere.
+        `edge_index`: both directions of every edge. `y` [1, 1]. `mask` [N]: true at the
         target, where the answer is read.
 
     Example:
@@ -112,11 +112,10 @@ def _pack(edges: list[tuple[int, int]], target: int, numbers: torch.Tensor) -> P
     nodes = max(max(edge) for edge in edges) + 1
     both_ways = sorted(edges + [(end, start) for start, end in edges])
     count = numbers.numel()
-    x = torch.zeros(count, nodes, 2)
+    x = torch.zeros(count, nodes, 1)
     x[:, 0, 0] = numbers
-    x[:, target, 1] = 1
     return PackedGraphs(
-        x=x.view(-1, 2),
+        x=x.view(-1, 1),
         edge_index=torch.tensor(both_ways).t().contiguous(),
         node_ptr=torch.arange(count + 1) * nodes,
         edge_start=torch.zeros(count, dtype=torch.long),

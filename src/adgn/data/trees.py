@@ -36,17 +36,17 @@ class TreeNeighborsMatch(PackedDataset):
 
     Args:
         radius: depth of the tree, the distance from the leaves to the root; at least 2.
-        split: ``"train"`` or ``"test"``.
+        split: `"train"` or `"test"`.
         seed: of the permutations and of the split; 11 in the paper's protocol.
         num_permutations: how many permutations of the values to use. Default: at most 1000, and
             beyond radius 3 at most as many as make 32000 graphs.
         transform: applied to each graph on access.
 
     Shapes:
-        ``x`` [2^(radius + 1) - 1, 2] int32: (query key, 0) at the root, (key, value) at leaves,
+        `x` [2^(radius + 1) - 1, 2] int32: (query key, 0) at the root, (key, value) at leaves,
         (0, 0) elsewhere; nodes in depth-first order, the left child of a node comes next.
-        ``edge_index``: from child to parent, and a self loop at every node.
-        ``y`` [1] int64. ``mask`` [N]: true at the root, where the answer is read.
+        `edge_index`: from child to parent, and a self loop at every node.
+        `y` [1] int64. `mask` [N]: true at the root, where the answer is read.
 
     Example:
         >>> trees = TreeNeighborsMatch(2)
@@ -107,7 +107,7 @@ def default_permutations(radius: int) -> int:
 
 
 def _permutations(leaves: int, count: int, seed: int) -> NDArray[np.int32]:
-    """``count`` permutations of 1 .. leaves [count, leaves]."""
+    """`count` permutations of 1 .. leaves [count, leaves]."""
     stream = np.random.default_rng(seed)
     if leaves <= 2**LISTED_RADIUS:
         possible = math.factorial(leaves)

@@ -1,6 +1,7 @@
 """What a graph is to the layers: a sparse operator, validated and normalised once per graph."""
 
 from adgn.graph.adjacency import Adjacency, graph_operator, sparse_features
+from adgn.graph.backend import Backend, backend, set_backend
 from adgn.graph.blocks import GraphBlocks, SelectedGraphs
 from adgn.graph.cache import cache_info, clear_cache
 from adgn.graph.edges import edge_list, edges_with_loops
@@ -11,16 +12,19 @@ from adgn.graph.operator import CSR, SparseOperator, SparsePattern
 __all__ = [
     "CSR",
     "Adjacency",
+    "Backend",
     "EdgeLayout",
     "GraphBlocks",
     "SelectedGraphs",
     "SparseOperator",
     "SparsePattern",
+    "backend",
     "cache_info",
     "clear_cache",
     "edge_list",
     "edges_with_loops",
     "graph_operator",
     "multiply_reference",
+    "set_backend",
     "sparse_features",
 ]

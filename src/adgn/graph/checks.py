@@ -6,6 +6,10 @@ from torch import Tensor
 INTEGER_TYPES = (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8)
 
 
+class NonFiniteError(ValueError):
+    """A tensor has a NaN or an infinity: wrong data, or a computation that diverged."""
+
+
 def check_edge_index(edge_index: Tensor, num_nodes: int) -> None:
     """Raises unless `edge_index` is an integer `[2, E]` tensor of nodes below `num_nodes`."""
     if edge_index.dim() != 2 or edge_index.size(0) != 2:
@@ -110,7 +114,7 @@ def check_finite(name: str, tensor: Tensor) -> None:
     if len(wrong) == 0:  # finite entries whose sum overflows
         return
     place = wrong[0].tolist()
-    raise ValueError(
+    raise NonFiniteError(
         f"{name}{place} = {float(tensor.detach()[tuple(place)])} is not finite "
         f"({len(wrong)} of {tensor.numel()} entries are NaN or infinite); "
         f"clean {name}, or find the step that made it diverge"

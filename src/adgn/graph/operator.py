@@ -6,7 +6,9 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from adgn.graph.backend import native_library
 from adgn.graph.kernels import multiply
+from adgn.graph.native import calls
 
 _INT32_LIMIT = 2**31 - 1
 
@@ -63,6 +65,13 @@ class SparsePattern:
         Returns:
             The pattern, and for each entry the slot in which it ended.
         """
+        library = native_library()
+        found = None if library is None else calls.sort_entries(library, row, col, shape)
+        if library is not None and found is not None:
+            rowptr, sorted_col, slot = found
+            csr = CSR(rowptr, sorted_col, shape)
+            *turned, order = calls.transpose(library, rowptr, sorted_col, shape)
+            return cls._with_transpose(csr, CSR(*turned, shape[::-1]), order), slot
         columns = shape[1]
         key = row.long() * columns + col.long()
         unique, slot = torch.unique(key, sorted=True, return_inverse=True)
@@ -78,9 +87,13 @@ class SparsePattern:
         transposed = CSR(
             _pointers(col, columns, dtype), row[to_transposed].to(dtype), (columns, rows)
         )
-        if rows == columns and _same(csr, transposed):
+        return cls._with_transpose(csr, transposed, to_transposed)
+
+    @classmethod
+    def _with_transpose(cls, csr: CSR, transposed: CSR, order: Tensor) -> "SparsePattern":
+        if csr.shape == transposed.shape and _same(csr, transposed):
             transposed = csr
-        return cls(csr, transposed, to_transposed)
+        return cls(csr, transposed, order)
 
     @property
     def is_symmetric(self) -> bool:

@@ -2,6 +2,7 @@
 
 from adgn.nn.aggregation import GCNAggregation, LinearAggregation, SumAggregation
 from adgn.nn.antisymmetric import AntiSymmetricConv
+from adgn.nn.embedding import IntegerEmbedding
 from adgn.nn.models import ADGN
 from adgn.nn.network import GraphNetwork
 from adgn.nn.registry import (
@@ -18,6 +19,7 @@ __all__ = [
     "AntiSymmetricConv",
     "GCNAggregation",
     "GraphNetwork",
+    "IntegerEmbedding",
     "LinearAggregation",
     "ModelOptions",
     "ModelSpec",

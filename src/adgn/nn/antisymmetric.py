@@ -17,8 +17,8 @@ from adgn.nn.aggregation import (
     resolve_aggregation,
 )
 from adgn.nn.conv import GraphConvolution
-from adgn.nn.integration import integrate
-from adgn.nn.resolve import Activation, resolve_activation
+from adgn.nn.integration import MEMORIES, Memory, integrate
+from adgn.nn.resolve import Activation, check_choice, resolve_activation
 
 
 class AntiSymmetricConv(nn.Module):
@@ -49,6 +49,9 @@ class AntiSymmetricConv(nn.Module):
         act_kwargs: Arguments for an `act` given by name.
         bias: Whether there is a $\mathbf{b}$.
         phi_kwargs: Options for a `phi` given by name, such as `{"heads": 2}` for `"gat"`.
+        memory: What is kept for the gradient: `"full"`: one number per entry of the states and
+            iteration; `"checkpoint"`: far less for many iterations, for about a third more time
+            (see `adgn.nn.integration.integrate`). For `phi="sum"` and `"gcn"`.
 
     Shapes:
         - **input:** states `[N, d]` (or `[..., N, d]` for several states on one graph), graph as
@@ -80,8 +83,10 @@ class AntiSymmetricConv(nn.Module):
         bias: bool = True,
         *,
         phi_kwargs: Mapping[str, Any] | None = None,
+        memory: Memory = "full",
     ) -> None:
         super().__init__()
+        check_choice("memory", memory, MEMORIES)
         check_count("in_channels", in_channels)
         check_count("num_iters", num_iters)
         check_positive("epsilon", epsilon)
@@ -90,6 +95,7 @@ class AntiSymmetricConv(nn.Module):
         self.num_iters = num_iters
         self.epsilon = epsilon
         self.gamma = gamma
+        self.memory = memory
         self.act = resolve_activation(act, act_kwargs)
         self.W = nn.Parameter(torch.empty(in_channels, in_channels))
         self.register_buffer("eye", torch.eye(in_channels))
@@ -145,12 +151,13 @@ class AntiSymmetricConv(nn.Module):
             return integrate(
                 x,
                 self.phi.operator(x, edge_index, *args, **kwargs),
-                self.own_weight(),
-                self.phi.lin.weight,
-                self.bias,
+                self.own_weight().unsqueeze(0),
+                self.phi.lin.weight.unsqueeze(0),
+                None if self.bias is None else self.bias.unsqueeze(0),
                 epsilon=self.epsilon,
                 act=self.act,
                 num_steps=num_steps,
+                memory=self.memory,
             )
         if isinstance(self.phi, GraphConvolution) and self.phi.edge_dim is None:
             edge_index, args, kwargs = self.phi.operator(x, edge_index, *args, **kwargs), (), {}

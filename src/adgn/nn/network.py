@@ -15,8 +15,8 @@ from adgn.nn.resolve import check_choice
 
 Level = Literal["node", "graph"]
 LEVELS: tuple[Level, ...] = ("node", "graph")
-ENCODERS = ("linear", "none")
-READOUTS = ("linear", "mlp", "none")
+ENCODERS = ("linear", "linear_no_bias", "none")
+READOUTS = ("linear", "linear_no_bias", "mlp", "none")
 _POOLS = (global_add_pool, global_max_pool, global_mean_pool)
 
 
@@ -40,9 +40,12 @@ class GraphNetwork(nn.Module):
             `edge_attr` where edge features are given) that maps states `[N, d]` to states
             `[N, d]`. An attribute `edge_dim = None` says that it reads no edge features.
         level: `"node"`: one output per node; `"graph"`: one per graph.
-        encoder: `"linear"` (no activation), or `"none"`: the features are the first states.
-        readout: `"linear"`; `"mlp"`: the paper's two linear layers with LeakyReLU after
-            each; or `"none"`: the states (at graph level the pooled states) are the outputs.
+        encoder: `"linear"` (no activation); `"linear_no_bias"`: without a bias, so that a node
+            without features starts in the state zero; or `"none"`: the features are the first
+            states.
+        readout: `"linear"`; `"linear_no_bias"`; `"mlp"`: the paper's two linear layers with
+            LeakyReLU after each; or `"none"`: the states (at graph level the pooled states) are
+            the outputs.
         dropout: The share of entries dropped, while training, of the first and of the last states.
 
     Shapes:
@@ -87,7 +90,12 @@ class GraphNetwork(nn.Module):
         self.level = level
         self.configuration: dict[str, Any] = {}  # the arguments of build_model, where it was used
         self.dropout = nn.Dropout(dropout)
-        self.encoder = nn.Linear(in_channels, hidden_channels) if encoder == "linear" else None
+        # Another module may take its place, such as an `IntegerEmbedding`.
+        self.encoder: nn.Module | None = (
+            None
+            if encoder == "none"
+            else nn.Linear(in_channels, hidden_channels, bias=encoder == "linear")
+        )
         self.propagation = propagation
         read = hidden_channels if level == "node" else len(_POOLS) * hidden_channels
         if readout == "none" and out_channels != read:
@@ -124,21 +132,25 @@ class GraphNetwork(nn.Module):
 
     def encode(self, x: Tensor) -> Tensor:
         """The first states, `[N, hidden_channels]`; sparse features are never made dense."""
+        encoder = self.encoder
+        if encoder is not None and not isinstance(encoder, nn.Linear):
+            states: Tensor = encoder(x)
+            return states
         weight = next(self.parameters(), None)
         if x.layout in SPARSE_LAYOUTS:
             if x.layout != torch.sparse_csr:
                 raise ValueError(
                     f"x has layout {x.layout}; sparse features are CSR: pass x.to_sparse_csr()"
                 )
-            if self.encoder is None:
+            if encoder is None:
                 raise ValueError("sparse x needs an encoder; use encoder='linear' or a dense x")
             check_features(x, self.in_channels, like=weight)
-            product = sparse_features(x) @ self.encoder.weight.t()
-            return product if self.encoder.bias is None else product + self.encoder.bias
+            product = sparse_features(x) @ encoder.weight.t()
+            return product if encoder.bias is None else product + encoder.bias
         check_features(x, self.in_channels, like=weight)
-        if self.encoder is None:
+        if encoder is None:
             return x
-        encoded: Tensor = self.encoder(x)
+        encoded: Tensor = encoder(x)
         return encoded
 
     def read(
@@ -188,8 +200,8 @@ class GraphNetwork(nn.Module):
 def _build_readout(name: str, in_channels: int, out_channels: int) -> nn.Module:
     if name == "none":
         return nn.Identity()
-    if name == "linear":
-        return nn.Linear(in_channels, out_channels)
+    if name in ("linear", "linear_no_bias"):
+        return nn.Linear(in_channels, out_channels, bias=name == "linear")
     middle = max(1, in_channels // 2)
     layers: OrderedDict[str, Any] = OrderedDict(
         hidden=nn.Linear(in_channels, middle),

@@ -29,12 +29,15 @@ class ModelOptions(BaseModel):
         extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=True
     )
 
-    encoder: Literal["linear", "none"] | None = Field(
-        "linear", description="`linear` (no activation), or `none`: the features are the states"
-    )
-    readout: Literal["linear", "mlp", "none"] = Field(
+    encoder: Literal["linear", "linear_no_bias", "none"] | None = Field(
         "linear",
-        description="`linear`; `mlp`: two linear layers with LeakyReLU after each; `none`",
+        description="`linear` (no activation); `linear_no_bias`; `none`: the features are the "
+        "states",
+    )
+    readout: Literal["linear", "linear_no_bias", "mlp", "none"] = Field(
+        "linear",
+        description="`linear`; `linear_no_bias`; `mlp`: two linear layers with LeakyReLU after "
+        "each; `none`",
     )
     dropout: float = Field(
         0.0, ge=0, lt=1, description="share of the first and last states dropped while training"
@@ -248,7 +251,7 @@ def build_model(
         1088
         >>> build_model("gcn", 3, 16, 2, num_layers=4, alpha=0.1)
         Traceback (most recent call last):
-        ValueError: gcn has no option 'alpha'. gcn takes: improved=False, ...
+        ValueError: gcn has no option 'alpha'. gcn takes: act='tanh', ...
     """
     spec = model_spec(name)
     spec.parse(options)

@@ -1,9 +1,12 @@
+import inspect
+
 import pytest
 import torch
 import torch_geometric.nn as pyg
 from torch import nn
 
-from adgn.nn import ADGN
+from adgn.nn import ADGN, build_model, model_spec
+from adgn.nn.aggregation import AGGREGATIONS
 from tests.graphs import both_ways
 
 PATH = both_ways((0, 1), (1, 2), (2, 3))
@@ -84,3 +87,113 @@ def test_the_network_learns():
         loss.backward()
         optimizer.step()
     assert loss < 1e-3
+
+
+def test_class_and_options_have_the_same_defaults():
+    parameters = inspect.signature(ADGN).parameters
+    for option in model_spec("adgn").describe_options():
+        assert parameters[option.name].default == option.default, option.name
+
+
+def test_build_model_makes_an_adgn():
+    torch.manual_seed(0)
+    by_name = build_model("adgn", 3, 4, 2, 5, phi="gcn", epsilon=0.5, level="graph")
+    torch.manual_seed(0)
+    by_class = ADGN(3, 4, 2, 5, phi="gcn", epsilon=0.5, level="graph")
+    assert isinstance(by_name, ADGN)
+    assert repr(by_name) == repr(by_class)
+    for left, right in zip(by_name.parameters(), by_class.parameters(), strict=True):
+        assert torch.equal(left, right)
+
+
+PYG_PHI = {
+    "gat": lambda: pyg.GATConv(4, 4),
+    "gcn": lambda: pyg.GCNConv(4, 4, bias=False),
+    "gin": lambda: pyg.GINConv(nn.Linear(4, 4), train_eps=True),
+    "ggnn": lambda: pyg.GatedGraphConv(4, 1),
+    "graphsage": lambda: pyg.SAGEConv(4, 4),
+}
+
+
+@pytest.mark.parametrize("phi", PYG_PHI)
+@pytest.mark.parametrize("weight_sharing", [True, False])
+def test_phi_by_name_equals_pygs_antisymmetric_layer(graph, phi, weight_sharing):
+    """PyG's AntiSymmetricConv around PyG's convolution, with the same weights."""
+    model = build_model(
+        "adgn", 3, 4, 2, 3, phi=phi, weight_sharing=weight_sharing, epsilon=0.3, gamma=0.2
+    ).double()
+    x = model.encoder(graph.x)
+    for layer in model.propagation.layers:
+        conv = pyg.AntiSymmetricConv(
+            4, PYG_PHI[phi](), num_iters=layer.num_iters, epsilon=0.3, gamma=0.2
+        ).double()
+        conv.load_state_dict(layer.state_dict())
+        x = conv(x, graph.edge_index)
+    torch.testing.assert_close(model(graph.x, graph.edge_index), model.readout(x))
+
+
+def test_gine_equals_pygs_antisymmetric_layer(graph):
+    model = build_model("adgn", 3, 4, 2, 3, phi="gine", edge_dim=2).double()
+    phi = pyg.GINEConv(nn.Linear(4, 4), train_eps=True, edge_dim=2)
+    conv = pyg.AntiSymmetricConv(4, phi, num_iters=3).double()
+    conv.load_state_dict(model.propagation.layers[0].state_dict())
+    edge_attr = torch.rand(10, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    expected = model.readout(conv(model.encoder(graph.x), graph.edge_index, edge_attr))
+    torch.testing.assert_close(model(graph.x, graph.edge_index, edge_attr=edge_attr), expected)
+
+
+def test_gcnii_equals_its_formula(graph):
+    """One step with the layer's residual taken from the current states."""
+    model = build_model("adgn", 3, 4, 2, 1, phi="gcnii", phi_kwargs={"alpha": 0.3}).double()
+    conv = pyg.GCN2Conv(4, alpha=0.3).double()
+    layer = model.propagation.layers[0]
+    conv.load_state_dict(layer.phi.conv.state_dict())
+    x = model.encoder(graph.x)
+    own = layer.W - layer.W.t() - 0.1 * torch.eye(4, dtype=torch.float64)
+    rate = torch.tanh(x @ own.t() + conv(x, x, graph.edge_index) + layer.bias)
+    torch.testing.assert_close(model(graph.x, graph.edge_index), model.readout(x + 0.1 * rate))
+
+
+def test_randomised_trains_encoder_and_readout_only():
+    counts = build_model("adgn", 3, 4, 2, 5, phi="gat", train_recurrent=False).parameter_counts()
+    assert counts["propagation"] == 0
+    assert counts["total"] == counts["encoder"] + counts["readout"] == 26
+
+
+@pytest.mark.parametrize("phi", [p for p in AGGREGATIONS if p not in ("gat", "gine")])
+def test_edge_dim_for_a_phi_without_edge_features(phi):
+    with pytest.raises(ValueError, match=rf"phi='{phi}' does not take edge_dim.*are gat, gine"):
+        build_model("adgn", 3, 4, 2, 5, phi=phi, edge_dim=2)
+
+
+def test_gine_without_edge_dim():
+    with pytest.raises(ValueError, match="phi='gine' needs edge_dim"):
+        build_model("adgn", 3, 4, 2, 5, phi="gine")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, r"edge_attr=None, but GINEConv has edge_dim=2"),
+        ({"edge_attr": torch.ones(10, 3)}, r"edge_attr has shape \[10, 3\]; expected \[10, 2\]"),
+        ({"edge_attr": torch.ones(9, 2)}, r"edge_attr has shape \[9, 2\]; expected \[10, 2\]"),
+        (
+            {"edge_attr": torch.full((10, 2), torch.nan)},
+            r"edge_attr\[0, 0\] = nan is not finite",
+        ),
+        (
+            {"edge_attr": torch.ones(10, 2), "edge_weight": torch.ones(10)},
+            r"append the weight to edge_attr",
+        ),
+    ],
+)
+def test_wrong_edge_features(graph, given, message):
+    model = build_model("adgn", 3, 4, 2, 2, phi="gine", edge_dim=2)
+    with pytest.raises(ValueError, match=message):
+        model(graph.x.float(), graph.edge_index, **given)
+
+
+def test_edge_features_of_another_dtype(graph):
+    model = build_model("adgn", 3, 4, 2, 2, phi="gine", edge_dim=2)
+    with pytest.raises(TypeError, match=r"edge_attr has dtype torch\.float64"):
+        model(graph.x.float(), graph.edge_index, edge_attr=torch.ones(10, 2, dtype=torch.float64))

@@ -5,9 +5,7 @@ import torch_geometric.nn as pyg
 from adgn.nn import build_model
 
 
-@pytest.mark.parametrize(
-    ("weighted", "improved"), [(False, False), (True, False), (True, True)]
-)
+@pytest.mark.parametrize(("weighted", "improved"), [(False, False), (True, False), (True, True)])
 def test_equals_a_pyg_network(assert_same_as_pyg, weighted, improved):
     model = build_model("gcn", 3, 4, 2, 3, improved=improved)
     convs = [pyg.GCNConv(4, 4, improved=improved) for _ in range(3)]

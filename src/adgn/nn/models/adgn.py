@@ -1,15 +1,18 @@
 """A-DGN: the anti-symmetric deep graph network."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
+import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from adgn.graph import Adjacency
-from adgn.graph.checks import check_count
+from adgn.graph.checks import check_count, check_features
+from adgn.nn.aggregation import LinearAggregation
 from adgn.nn.antisymmetric import AntiSymmetricConv
 from adgn.nn.conv import GraphConvolution
+from adgn.nn.integration import Memory, integrate
 from adgn.nn.models.spaces import (
     HETEROPHILY,
     HETEROPHILY_TABLE,
@@ -32,7 +35,8 @@ class AntiSymmetricPropagation(nn.Module):
             works with `weight_sharing=True` only, as there is just one of it.
         weight_sharing: One set of weights for all layers, or one per layer.
         train_recurrent: `False` keeps W, V and b at their initial values.
-        **options: `epsilon`, `gamma`, `act`, `bias` and `phi_kwargs` of `AntiSymmetricConv`.
+        **options: `epsilon`, `gamma`, `act`, `bias`, `phi_kwargs` and `memory` of
+            `AntiSymmetricConv`.
     """
 
     def __init__(
@@ -68,6 +72,8 @@ class AntiSymmetricPropagation(nn.Module):
         """The states after all layers."""
         if edge_weight is not None:
             kwargs["edge_weight"] = edge_weight
+        if self._one_integration():
+            return self._integrate(x, edge_index, **kwargs)
         for layer in self.layers:
             x = layer(x, edge_index, **kwargs)
         return x
@@ -82,6 +88,51 @@ class AntiSymmetricPropagation(nn.Module):
         for layer in self.layers:
             states.extend(layer.trajectory(states[-1], edge_index, **kwargs)[1:])  # type: ignore[operator]
         return states
+
+    def _one_integration(self) -> bool:
+        """Whether the layers differ in nothing but their weights, and nobody listens to them."""
+        first = self.layers[0]
+        return len(self.layers) > 1 and all(
+            type(layer) is AntiSymmetricConv
+            and isinstance(layer.phi, LinearAggregation)
+            and type(layer.phi) is type(first.phi)
+            and _same_activation(layer.act, first.act)
+            and layer.epsilon == first.epsilon
+            and layer.memory == first.memory
+            and (layer.bias is None) == (first.bias is None)
+            and layer.num_iters == 1
+            and not (layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks)
+            for layer in self.layers
+        )
+
+    def _integrate(self, x: Tensor, edge_index: Adjacency, **kwargs: Any) -> Tensor:
+        first, layers = self.layers[0], self.layers
+        check_features(x, first.in_channels, like=first.W)
+        bias = None if first.bias is None else torch.stack([layer.bias for layer in layers])
+        return integrate(
+            x,
+            first.phi.operator(x, edge_index, **kwargs),
+            torch.stack([layer.own_weight() for layer in layers]),
+            torch.stack([layer.phi.lin.weight for layer in layers]),
+            bias,
+            epsilon=first.epsilon,
+            act=first.act,
+            num_steps=len(layers),
+            memory=first.memory,
+        )
+
+
+def _same_activation(left: Activation | None, right: Activation | None) -> bool:
+    """Whether two layers' activations are one function: the same object, or alike and unlearned."""
+    if left is right:
+        return not isinstance(left, nn.Module) or not list(left.parameters())
+    return (
+        isinstance(left, nn.Module)
+        and isinstance(right, nn.Module)
+        and type(left) is type(right)
+        and repr(left) == repr(right)
+        and not list(left.parameters())
+    )
 
 
 class ADGNOptions(ModelOptions):
@@ -99,6 +150,9 @@ class ADGNOptions(ModelOptions):
     bias: bool = Field(True, description="whether there is a b")
     train_recurrent: bool = Field(
         True, description="`False`: W, V and b stay as initialised (randomised A-DGN)"
+    )
+    memory: Literal["full", "checkpoint"] = Field(
+        "full", description="what is kept for the gradient; `checkpoint` keeps far less"
     )
     edge_dim: int | None = Field(
         None, ge=1, description="features per edge, for a Φ that reads them (`gine`, `gat`)"
@@ -172,12 +226,14 @@ class ADGN(GraphNetwork):
         gamma: The diffusion $\gamma \ge 0$.
         act: The activation $\sigma$.
         bias: Whether there is a $\mathbf{b}$.
+        memory: What is kept for the gradient: `"full"`, or far less with `"checkpoint"`, see
+            `AntiSymmetricConv`.
         train_recurrent: `False` is the randomised variant: W, V and b stay as initialised and
             only encoder and readout are trained.
         edge_dim: Features per edge, for a `phi` that reads them (`"gine"`, `"gat"`).
         phi_kwargs: More options for a `phi` given by name.
         level: `"node"` or `"graph"`.
-        encoder: `"linear"` or `"none"`.
+        encoder: `"linear"`, `"linear_no_bias"` or `"none"`.
         readout: `"linear"`, `"mlp"` or `"none"`.
         dropout: The share of entries dropped, while training, of the first and of the last states.
 
@@ -210,6 +266,7 @@ class ADGN(GraphNetwork):
         gamma: float = 0.1,
         act: str | Activation | None = "tanh",
         bias: bool = True,
+        memory: Memory = "full",
         train_recurrent: bool = True,
         edge_dim: int | None = None,
         phi_kwargs: Mapping[str, Any] | None = None,
@@ -231,6 +288,7 @@ class ADGN(GraphNetwork):
             act=act,
             bias=bias,
             phi_kwargs=phi_kwargs,
+            memory=memory,
         )
         super().__init__(
             in_channels,

@@ -1,0 +1,1 @@
+"""Speed and memory against PyG, in one run."""

@@ -1,0 +1,172 @@
+"""Parameters, time per training step and peak memory of every model, on one batch of small graphs.
+
+    python benchmarks/models.py                 # all models, writes results/models.json
+    python benchmarks/models.py --model gcn     # one model, prints its figures
+
+The batch is the size of one of property prediction: 512 random graphs of 25 to 34 nodes with about
+207 directed edges each, two features per node and one target per graph. A step takes the batch out
+of the prepared graphs, runs forward, backward and Adam. Each model runs in a process of its own, so
+that the peak of its resident memory is its own; what the process needed before the first full step
+is taken off.
+"""
+
+import argparse
+import json
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from adgn.graph import GraphBlocks
+from adgn.nn import available_models, build_model
+
+ROOT = Path(__file__).resolve().parent.parent
+LAYERS, UNITS, GRAPHS, SEED = 20, 30, 512, 0
+VARIANTS: dict[str, dict[str, Any]] = {
+    **{name: {"name": name} for name in available_models()},
+    "adgn, weights per layer": {"name": "adgn", "weight_sharing": False},
+    "adgn, phi=gcn": {"name": "adgn", "phi": "gcn"},
+    "adgn, phi=gat": {"name": "adgn", "phi": "gat"},
+    "grand, adjoint=False": {"name": "grand", "adjoint": False},
+}
+
+
+def random_graphs(count: int) -> tuple[GraphBlocks, Tensor, Tensor]:
+    """Undirected random graphs, their node features and targets."""
+    generator = torch.Generator().manual_seed(SEED)
+    edges, pointer = [], [0]
+    for number in range(count):
+        nodes = 25 + number % 10
+        present = torch.rand(nodes, nodes, generator=generator).triu(1) > 1 - 207 / (29.5 * 28.5)
+        pairs = present.nonzero().t() + pointer[-1]
+        edges += [pairs, pairs.flip(0)]
+        pointer.append(pointer[-1] + nodes)
+    blocks = GraphBlocks(torch.cat(edges, 1), torch.tensor(pointer))
+    x = torch.rand(blocks.num_nodes, 2, generator=generator)
+    return blocks, x, torch.rand(count, 1, generator=generator)
+
+
+def measure(variant: str, steps: int, threads: int) -> dict[str, Any]:
+    """The figures of one model, in this process."""
+    torch.set_num_threads(threads)
+    torch.manual_seed(SEED)
+    blocks, x, target = random_graphs(GRAPHS)
+    options = dict(VARIANTS[variant])
+    model = build_model(
+        options.pop("name"), 2, UNITS, 1, LAYERS, level="graph", readout="mlp", **options
+    )
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+
+    def step(count: int) -> float:
+        start = time.perf_counter()
+        graphs = torch.randperm(GRAPHS)[:count]
+        batch = blocks.select(graphs)
+        optimizer.zero_grad()
+        out = model(x[batch.node_index], batch, batch=batch.batch, batch_size=count)
+        loss = (out - target[graphs]).square().mean()
+        loss.backward()
+        optimizer.step()
+        return time.perf_counter() - start
+
+    step(2)  # loads every kernel, so that the baseline has them
+    before = peak_bytes()
+    times = [step(GRAPHS) for _ in range(steps + 2)][2:]
+    return {
+        "parameters": model.parameter_counts(),
+        "step_ms": {"median": 1e3 * statistics.median(times), "min": 1e3 * min(times)},
+        "peak_mb": (peak_bytes() - before) / 2**20,
+        "batch": {"nodes": blocks.num_nodes, "edges": blocks.edge_index.size(1)},
+    }
+
+
+def peak_bytes() -> int:
+    """The largest resident memory of this process so far."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak
+
+
+def processor() -> str:
+    """The processor's name, where the system tells it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def commit() -> str:
+    """The commit that was measured."""
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    return done.stdout.strip() or "unknown"
+
+
+def measure_all(steps: int, threads: int) -> dict[str, Any]:
+    """The figures of all models, each in a process of its own."""
+    figures = {}
+    for variant in VARIANTS:
+        command = [sys.executable, "-W", "ignore", __file__, "--model", variant]
+        command += ["--steps", str(steps), "--threads", str(threads)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(f"{variant} failed:\n{done.stderr}")
+        figures[variant] = json.loads(done.stdout)
+        times = figures[variant]["step_ms"]
+        print(f"{variant:24} {times['min']:8.1f} ms {figures[variant]['peak_mb']:8.1f} MB")
+    batch = next(iter(figures.values()))["batch"]
+    for figure in figures.values():
+        del figure["batch"]
+    return {
+        "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
+        "machine": f"{processor()}, {os.cpu_count()} cores",
+        "commit": commit(),
+        "torch": torch.__version__,
+        "threads": threads,
+        "steps": steps,
+        "layers": LAYERS,
+        "units": UNITS,
+        "batch": {"graphs": GRAPHS, **batch},
+        "models": figures,
+    }
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Writes a file whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    Path(file.name).chmod(0o644)
+    Path(file.name).replace(path)
+
+
+def main() -> None:
+    """Parses the command line and measures."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", choices=VARIANTS, help="measure just this one, and print it")
+    parser.add_argument("--steps", type=int, default=10, help="steps timed, after two warm-ups")
+    parser.add_argument("--threads", type=int, default=1, help="torch's threads")
+    parser.add_argument("--out", type=Path, default=ROOT / "results" / "models.json")
+    arguments = parser.parse_args()
+    if arguments.model:
+        print(json.dumps(measure(arguments.model, arguments.steps, arguments.threads)))
+        return
+    figures = measure_all(arguments.steps, arguments.threads)
+    write_whole(arguments.out, json.dumps(figures, indent=2) + "\n")
+    print(f"wrote {arguments.out}")
+
+
+if __name__ == "__main__":
+    main()

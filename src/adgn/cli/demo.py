@@ -1,0 +1,42 @@
+"""`adgn demo`: see in a few minutes what the method is for."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from adgn.cli.console import console, print_table
+
+if TYPE_CHECKING:
+    from adgn.training import Observer
+
+app = typer.Typer(help="See what the method is for, in a few minutes.", no_args_is_help=True)
+
+Out = Annotated[Path, typer.Option(help="Where the picture goes.", file_okay=False)]
+
+
+@app.command()
+def transfer(
+    out: Out = Path("demo"),
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over the train lines.")] = 20,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of weights and data.")] = 0,
+) -> None:
+    """A number put on one end of a line must be reported at the other: A-DGN and GCN."""
+    from adgn.cli.training_progress import shown_progress
+    from adgn.experiments.transfer import run_transfer
+    from adgn.report.transfer import TRANSFER_COLUMNS, transfer_figure, transfer_rows
+
+    @contextmanager
+    def watch(label: str) -> "Iterator[Sequence[Observer]]":
+        with shown_progress(label) as shown:
+            yield [shown.observer]
+
+    out.mkdir(parents=True, exist_ok=True)
+    outcomes = list(run_transfer(epochs=epochs, seed=seed, watch=watch))
+    print_table(TRANSFER_COLUMNS, transfer_rows(outcomes))
+    picture = out / "transfer.png"
+    transfer_figure(outcomes).savefig(picture, dpi=150)
+    seconds = sum(outcome.seconds for outcome in outcomes)
+    console().print(f"\nTrained {len(outcomes)} networks in {seconds:.0f} s. Picture: {picture}")

@@ -1,0 +1,55 @@
+"""`adgn tasks` and `adgn models`: what can be trained, and with which settings."""
+
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from adgn.cli.console import console, print_table
+
+__all__ = ["models", "tasks"]
+
+
+def tasks(
+    name: Annotated[
+        str | None, typer.Argument(help="A task, to see all its settings.", show_default=False)
+    ] = None,
+) -> None:
+    """List all tasks, or all settings of one with the defaults of its protocol."""
+    from adgn.training.reference import setting_rows
+    from adgn.training.tasks import TASKS, task_entry
+
+    if name is None:
+        listed = [(entry.name, entry.family, entry.summary) for entry in TASKS.values()]
+        print_table(("task", "family", "what is predicted"), listed)
+        return
+    entry = task_entry(name)
+    out = console()
+    out.print(f"[bold]{entry.name}[/]: {escape(entry.summary)}", highlight=False, soft_wrap=True)
+    out.print(f"protocol: {escape(entry.protocol)}", highlight=False, soft_wrap=True)
+    rows = [tuple(escape(text) for text in row) for row in setting_rows(name)]
+    print_table(("setting", "default", "meaning"), rows)
+
+
+def models(
+    name: Annotated[
+        str | None, typer.Argument(help="A model, to see its options.", show_default=False)
+    ] = None,
+) -> None:
+    """List all models, or the options of one."""
+    from adgn.nn import available_models, model_spec
+
+    if name is None:
+        specs = [model_spec(model) for model in available_models()]
+        print_table(
+            ("model", "title", "paper"), [(spec.name, spec.title, spec.paper) for spec in specs]
+        )
+        return
+    spec = model_spec(name)
+    out = console()
+    out.print(f"[bold]{spec.name}[/]: {escape(spec.title)}, {spec.paper}", highlight=False)
+    rows = [
+        (f"model.{option.name}", escape(repr(option.default)), escape(option.description))
+        for option in spec.describe_options()
+    ]
+    print_table(("setting", "default", "meaning"), rows)

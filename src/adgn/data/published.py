@@ -1,0 +1,136 @@
+"""The numbers of the paper's tables, and which of them belongs to which task and model."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from adgn.data.benchmarks import BENCHMARKS
+from adgn.data.property_targets import TARGETS
+
+__all__ = ["PublishedValue", "published_row", "published_tables", "published_value"]
+
+_PROPERTY, _BENCHMARKS = "graph_property_prediction", "graph_benchmarks"
+_HETEROPHILIC, _TREES = "heterophilic_benchmarks", "tree_neighbors_match"
+
+
+@dataclass(frozen=True)
+class PublishedValue:
+    """A number of the paper: which score it is, of which row and column of which table.
+
+    Attributes:
+        metric: The score of this package that it compares with; accuracies are shares here, while
+            most tables print percent.
+        mean: The number.
+        std: Its standard deviation, where the table has one.
+        table: The table in `published_tables`.
+        row: The method as the table calls it.
+        column: The column as the table calls it; for property prediction not the true target, see
+            `PUBLISHED_COLUMNS`.
+    """
+
+    metric: str
+    mean: float
+    std: float | None
+    table: str
+    row: str
+    column: str
+
+
+@cache
+def published_tables() -> Mapping[str, Any]:
+    """All tables, by name, as they are in the paper.
+
+    Example:
+        >>> published_tables()["graph_property_prediction"]["rows"]["GCN"]["SSSP"]["mean"]
+        0.9499
+    """
+    text = files("adgn.data").joinpath("published.json").read_text(encoding="utf-8")
+    tables: Mapping[str, Any] = json.loads(text)
+    return tables
+
+
+def published_row(title: str, options: Mapping[str, Any], table: str) -> str:
+    """How a table calls a model.
+
+    Args:
+        title: The model's name as people know it, such as `"GCN"` or `"A-DGN"`.
+        options: The model's options; A-DGN has a row for each variant.
+        table: The table's name.
+
+    Example:
+        >>> options = {"phi": "gcn", "weight_sharing": False}
+        >>> published_row("A-DGN", options, "graph_property_prediction")
+        'A-DGN ldw (GCN)'
+    """
+    if title != "A-DGN" or table == _TREES:
+        return title
+    variant = "" if options.get("phi", "sum") == "sum" else f" ({str(options['phi']).upper()})"
+    if table != _PROPERTY:
+        return f"A-DGN{variant}"
+    return f"A-DGN {'ws' if options.get('weight_sharing', True) else 'ldw'}{variant}"
+
+
+def published_value(
+    task: str, title: str, options: Mapping[str, Any], *, radius: int | None = None
+) -> PublishedValue | None:
+    """What the paper reports for a task and a model; `None` where it reports nothing.
+
+    Args:
+        task: A property target under its true name, a node benchmark, or
+            `"tree-neighbors-match"`.
+        title: The model's name as people know it.
+        options: The model's options.
+        radius: Of the trees.
+
+    Example:
+        >>> value = published_value("laplacian", "GCN", {})  # published as "SSSP"
+        >>> value.mean, value.column
+        (0.9499, 'SSSP')
+        >>> published_value("texas", "A-DGN", {"phi": "gcn"}).metric
+        'accuracy'
+    """
+    if task in TARGETS:
+        column = TARGETS[task].published_as
+        if column is None:
+            return None
+        return _cell(_PROPERTY, column, title, options, "log10_mse_paper", 1)
+    if task in BENCHMARKS:
+        column = BENCHMARKS[task].title
+        table = _HETEROPHILIC if BENCHMARKS[task].splits == "geom-gcn" else _BENCHMARKS
+        return _cell(table, column, title, options, "accuracy", 100)
+    if task == "tree-neighbors-match":
+        return _tree_cell(title, radius)
+    return None
+
+
+def _cell(
+    table: str, column: str, title: str, options: Mapping[str, Any], metric: str, unit: float
+) -> PublishedValue | None:
+    row = published_row(title, options, table)
+    cell = published_tables()[table]["rows"].get(row, {}).get(column)
+    if cell is None or cell["mean"] is None:
+        return None
+    std = cell.get("std")
+    return PublishedValue(
+        metric=metric,
+        mean=cell["mean"] / unit,
+        std=None if std is None else std / unit,
+        table=table,
+        row=row,
+        column=column,
+    )
+
+
+def _tree_cell(title: str, radius: int | None) -> PublishedValue | None:
+    table = published_tables()[_TREES]
+    values = table["rows"].get(title)
+    if values is None or radius not in table["radius"]:
+        return None
+    accuracy = values[table["radius"].index(radius)]
+    if accuracy is None:
+        return None
+    # The paper's table has train accuracies.
+    return PublishedValue("train_accuracy", accuracy, None, _TREES, title, f"radius {radius}")

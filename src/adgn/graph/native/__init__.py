@@ -1,0 +1,1 @@
+"""The optional native kernels: C++ on plain arrays, free of torch's binary interface."""

@@ -1,0 +1,97 @@
+// What Python calls: plain C functions on plain arrays, one per number type where types matter.
+//
+// Each returns 0, or -1 where memory ran out. Python has checked types, shapes and contiguity, and
+// has had the patterns checked here (adgn_check_pattern) before it passes them on.
+#include <new>
+
+#include "integrate.hpp"
+#include "parallel.hpp"
+#include "partition.hpp"
+#include "pattern.hpp"
+
+#define ADGN_API extern "C" __attribute__((visibility("default")))
+
+namespace adgn {
+bool use_instruction_set(const char* name);
+}
+
+namespace {
+
+using adgn::Index;
+
+template <class Work>
+int guarded(Work work) {
+    try {
+        work();
+        return 0;
+    } catch (const std::bad_alloc&) {
+        return -1;
+    }
+}
+
+template <class T>
+int multiply(const adgn::Matrix<T>& matrix, Index rows, Index channels, const T* x, T* out,
+             int threads) {
+    return guarded([&] {
+        const std::vector<Index> parts =
+            adgn::cut_rows(matrix.rowptr, rows, double(channels), double(channels), threads);
+        auto work = [&](int part, int) {
+            adgn::kernels<T>().product(matrix, parts[part], parts[part + 1], channels, x, out);
+        };
+        adgn::run_parts(int(parts.size()) - 1, threads, work);
+    });
+}
+
+}  // namespace
+
+// Raised whenever a function below changes, so that a library of another build is recognised.
+ADGN_API int adgn_interface() { return 1; }
+ADGN_API const char* adgn_instruction_set() { return adgn::instruction_set(); }
+ADGN_API int adgn_use_instruction_set(const char* name) { return adgn::use_instruction_set(name); }
+ADGN_API void adgn_use_team(adgn::TeamRunner runner) { adgn::set_team_runner(runner); }
+
+ADGN_API int adgn_sort_entries(const Index* row, const Index* column, Index entries, Index rows,
+                               Index columns, std::int32_t* rowptr, std::int32_t* col,
+                               std::int32_t* slot, Index* slots) {
+    return guarded([&] {
+        *slots = adgn::sort_entries(row, column, entries, rows, columns, rowptr, col, slot);
+    });
+}
+
+ADGN_API int adgn_transpose(const std::int32_t* rowptr, const std::int32_t* col, Index rows,
+                            Index columns, std::int32_t* rowptr_t, std::int32_t* col_t,
+                            std::int32_t* order) {
+    return guarded([&] { adgn::transpose(rowptr, col, rows, columns, rowptr_t, col_t, order); });
+}
+
+ADGN_API int adgn_check_pattern(const std::int32_t* rowptr, const std::int32_t* col, Index rows,
+                                Index columns, Index slots, const Index* block_ptr, Index blocks,
+                                Index* place) {
+    return int(
+        adgn::check_pattern(rowptr, col, rows, columns, slots, block_ptr, blocks, place));
+}
+
+#define ADGN_TYPED(T, suffix)                                                                      \
+    ADGN_API int adgn_multiply_##suffix(const adgn::Matrix<T>* matrix, Index rows, Index channels, \
+                                        const T* x, T* out, int threads) {                         \
+        return multiply<T>(*matrix, rows, channels, x, out, threads);                              \
+    }                                                                                              \
+    ADGN_API int adgn_forward_##suffix(const adgn::Integration<T>* problem, const T* x,            \
+                                       Index row_step, T* out, T* spare,                           \
+                                       const adgn::Kept<T>* kept) {                                \
+        return guarded(                                                                            \
+            [&] { adgn::integrate_forward<T>(*problem, x, row_step, out, spare, *kept); });        \
+    }                                                                                              \
+    ADGN_API int adgn_backward_##suffix(                                                           \
+        const adgn::Integration<T>* problem, const T* grad_out, Index row_step, T* grad_x,         \
+        T* spare, const adgn::Kept<T>* kept, T* grad_own, T* grad_neighbour, T* grad_bias) {       \
+        return guarded([&] {                                                                       \
+            adgn::integrate_backward<T>(*problem, grad_out, row_step, grad_x, spare, *kept,        \
+                                        grad_own, grad_neighbour, grad_bias);                      \
+        });                                                                                        \
+    }                                                                                              \
+    ADGN_API void adgn_tanh_##suffix(Index count, const T* x, T* out) {                            \
+        adgn::kernels<T>().tanh(count, x, out);                                                    \
+    }
+ADGN_TYPED(float, float)
+ADGN_TYPED(double, double)

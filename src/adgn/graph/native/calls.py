@@ -1,0 +1,303 @@
+"""The native kernels on torch tensors: what C++ takes for granted is checked or made here."""
+
+import ctypes
+from ctypes import c_int64
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from adgn.graph.native.library import DTYPES, Integration, Kept, Matrix, NativeLibrary
+
+if TYPE_CHECKING:
+    from adgn.graph.operator import CSR
+
+ACTIVATIONS = {"identity": 0, "tanh": 1, "relu": 2}
+_ROW_BYTES = 64  # states are padded to whole cache lines
+_INT32_LIMIT = 2**31 - 1
+_FAULTS = {
+    1: "rowptr[{place}] does not continue an ascending count from 0 to the number of entries",
+    2: "col[{place}] is out of range",
+    3: "block_ptr[{place}] does not continue an ascending count from 0 to the number of rows",
+    4: "col[{place}] lies outside of its row's block, but block_ptr says that blocks are separate",
+}
+
+
+def unfit(*tensors: Tensor) -> str | None:
+    """Why the kernels cannot read these tensors; `None` where they can."""
+    for tensor in tensors:
+        if tensor.device.type != "cpu":
+            return f"tensors on {tensor.device}"
+        if tensor.dtype not in DTYPES:
+            return f"dtype {tensor.dtype}"
+        if tensor.dtype != tensors[0].dtype:
+            return f"mixed dtypes {tensors[0].dtype} and {tensor.dtype}"
+        if tensor.layout != torch.strided or type(tensor) not in (Tensor, torch.nn.Parameter):
+            return f"a {type(tensor).__name__} of layout {tensor.layout}"
+        if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+            return "a torch.func transform"
+    return None
+
+
+def unfit_pattern(csr: "CSR") -> str | None:
+    """Why the kernels cannot read this pattern; `None` where they can."""
+    for name, index in (("rowptr", csr.rowptr), ("col", csr.col)):
+        if index.device.type != "cpu":
+            return f"a graph on {index.device}"
+        if index.dtype != torch.int32:
+            return f"{index.dtype} {name} (the kernels take 32-bit indices)"
+        if index.dim() != 1 or not index.is_contiguous() or index.layout != torch.strided:
+            return f"a {name} that is not one contiguous array"
+    if csr.rowptr.numel() != csr.shape[0] + 1:
+        return f"{csr.rowptr.numel()} row pointers for {csr.shape[0]} rows"
+    return None
+
+
+def check_pattern(library: NativeLibrary, csr: "CSR", block_ptr: Tensor | None = None) -> None:
+    """Raises unless all indices stay inside their arrays; looked at once per state of the arrays.
+
+    Writes that torch cannot count (through `tensor.data` or NumPy) are not seen.
+    """
+    arrays = [csr.rowptr, csr.col] + ([] if block_ptr is None else [block_ptr])
+    countable = not any(array.is_inference() for array in arrays)
+    checked: set[object] = csr.__dict__.setdefault("_checked", set())
+    if countable:
+        state = tuple((array.data_ptr(), array.numel(), array._version) for array in arrays)
+        if state in checked:
+            return
+    place = c_int64()
+    fault = library.call(
+        "adgn_check_pattern",
+        csr.rowptr.data_ptr(),
+        csr.col.data_ptr(),
+        *csr.shape,
+        csr.col.numel(),
+        None if block_ptr is None else block_ptr.data_ptr(),
+        0 if block_ptr is None else block_ptr.numel() - 1,
+        ctypes.byref(place),
+    )
+    if fault:
+        raise ValueError(
+            f"the operator of shape {list(csr.shape)} is not valid: "
+            + _FAULTS[fault].format(place=place.value)
+        )
+    if countable:
+        checked.add(state)
+
+
+def multiply(library: NativeLibrary, csr: "CSR", value: Tensor, x: Tensor) -> Tensor:
+    """`A @ x` for `x` of shape `[columns, channels]`; both tensors passed `unfit`."""
+    check_pattern(library, csr)
+    _check_values(csr, value)
+    value, x = value.contiguous(), x.contiguous()
+    out = x.new_empty(csr.shape[0], x.size(1))
+    library.call(
+        "adgn_multiply",
+        Matrix(csr.rowptr.data_ptr(), csr.col.data_ptr(), value.data_ptr()),
+        csr.shape[0],
+        x.size(1),
+        x.data_ptr(),
+        out.data_ptr(),
+        torch.get_num_threads(),
+        dtype=x.dtype,
+    )
+    return out
+
+
+def sort_entries(
+    library: NativeLibrary, row: Tensor, col: Tensor, shape: tuple[int, int]
+) -> tuple[Tensor, Tensor, Tensor] | None:
+    """`rowptr` and `col` of entries sorted and merged, and each entry's slot.
+
+    `None` where the kernels cannot do it: on other devices, or where 32 bits are too few.
+    """
+    if row.device.type != "cpu" or max(*shape, row.numel()) > _INT32_LIMIT:
+        return None
+    row, col = row.long().contiguous(), col.long().contiguous()
+    rowptr = torch.empty(shape[0] + 1, dtype=torch.int32)
+    sorted_col = torch.empty(row.numel(), dtype=torch.int32)
+    slot = torch.empty(row.numel(), dtype=torch.int32)
+    slots = c_int64()
+    library.call(
+        "adgn_sort_entries",
+        row.data_ptr(),
+        col.data_ptr(),
+        row.numel(),
+        *shape,
+        rowptr.data_ptr(),
+        sorted_col.data_ptr(),
+        slot.data_ptr(),
+        ctypes.byref(slots),
+    )
+    if slots.value < 0:
+        entry = -1 - slots.value
+        raise ValueError(
+            f"entry {entry} is at row {int(row[entry])}, column {int(col[entry])}, outside of "
+            f"shape {list(shape)}"
+        )
+    if slots.value < sorted_col.numel():
+        sorted_col = sorted_col[: slots.value].clone()
+    return rowptr, sorted_col, slot
+
+
+def transpose(
+    library: NativeLibrary, rowptr: Tensor, col: Tensor, shape: tuple[int, int]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`rowptr` and `col` of the transpose, and where each of its slots comes from."""
+    turned_rowptr = torch.empty(shape[1] + 1, dtype=torch.int32)
+    turned_col, order = torch.empty_like(col), torch.empty_like(col)
+    library.call(
+        "adgn_transpose",
+        rowptr.data_ptr(),
+        col.data_ptr(),
+        *shape,
+        turned_rowptr.data_ptr(),
+        turned_col.data_ptr(),
+        order.data_ptr(),
+    )
+    return turned_rowptr, turned_col, order
+
+
+def tanh(library: NativeLibrary, x: Tensor) -> Tensor:
+    """The kernels' tanh, for tests of its accuracy."""
+    x = x.contiguous()
+    out = torch.empty_like(x)
+    library.call("adgn_tanh", x.numel(), x.data_ptr(), out.data_ptr(), dtype=x.dtype)
+    return out
+
+
+def padded_width(channels: int, dtype: torch.dtype) -> int:
+    """`channels`, rounded up to whole cache lines."""
+    step = _ROW_BYTES // dtype.itemsize
+    return -(-channels // step) * step
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Some Euler steps of one integration; tensors are contiguous and passed `unfit`.
+
+    Attributes:
+        csr: The pattern that is multiplied with: the transpose for the backward pass.
+        value: Its values.
+        own: `[K, d, d]`, where K is 1 or the number of steps.
+        neighbour: `[K, d, d]`.
+        bias: `[K, d]`, or `None`.
+        block_ptr: The blocks to be worked on one by one, or `None` for step by step.
+        epsilon: The step size.
+        activation: A key of `ACTIVATIONS`.
+        count: How many steps.
+    """
+
+    csr: "CSR"
+    value: Tensor
+    own: Tensor
+    neighbour: Tensor
+    bias: Tensor | None
+    block_ptr: Tensor | None
+    epsilon: float
+    activation: str
+    count: int
+
+    def problem(self, library: NativeLibrary) -> Integration:
+        """What C++ is told of it."""
+        check_pattern(library, self.csr, self.block_ptr)
+        _check_values(self.csr, self.value)
+        matrix = Matrix(self.csr.rowptr.data_ptr(), self.csr.col.data_ptr(), self.value.data_ptr())
+        return Integration(
+            matrix,
+            self.csr.shape[0],
+            self.own.size(-1),
+            self.count,
+            self.own.size(0),
+            self.own.data_ptr(),
+            self.neighbour.data_ptr(),
+            _pointer(self.bias),
+            self.epsilon,
+            ACTIVATIONS[self.activation],
+            _pointer(self.block_ptr),
+            0 if self.block_ptr is None else self.block_ptr.numel() - 1,
+            torch.get_num_threads(),
+        )
+
+
+# What a forward pass keeps, see `Kept` in integrate.hpp: states, active, last.
+KeptTensors = tuple[Tensor | None, Tensor | None, Tensor | None]
+
+
+def forward(
+    library: NativeLibrary, steps: Steps, x: Tensor, keep: bool
+) -> tuple[Tensor, KeptTensors]:
+    """The states after the steps, and what their gradient will need."""
+    nodes, channels = x.shape
+    width = padded_width(channels, x.dtype)
+    tanh = steps.activation == "tanh"
+    kept: KeptTensors = (None, None, None)
+    if keep:
+        kept = (
+            x.new_empty(steps.count, nodes, width),
+            x.new_empty(steps.count, nodes, width, dtype=torch.uint8)
+            if steps.activation == "relu"
+            else None,
+            x.new_empty(nodes, width) if tanh else None,
+        )
+    start = _padded(x, steps, width)
+    out, spare = torch.empty_like(start), None
+    if steps.block_ptr is None and not keep and steps.count > 1:
+        spare = torch.empty_like(start)
+    library.call(
+        "adgn_forward",
+        steps.problem(library),
+        start.data_ptr(),
+        start.size(1),
+        out.data_ptr(),
+        _pointer(spare),
+        Kept(*map(_pointer, kept)),
+        dtype=x.dtype,
+    )
+    return out[:, :channels].contiguous(), kept
+
+
+def backward(
+    library: NativeLibrary,
+    steps: Steps,
+    grad: Tensor,
+    kept: KeptTensors,
+    grad_weights: tuple[Tensor, Tensor, Tensor | None] | None,
+) -> Tensor:
+    """The gradient in the first states; those in the weights are added to `grad_weights`."""
+    nodes, channels = grad.shape
+    width = padded_width(channels, grad.dtype)
+    start = _padded(grad, steps, width)
+    grad_x = torch.empty_like(start)
+    spare = None if steps.block_ptr is not None else grad.new_empty(3, nodes, width)
+    library.call(
+        "adgn_backward",
+        steps.problem(library),
+        start.data_ptr(),
+        start.size(1),
+        grad_x.data_ptr(),
+        _pointer(spare),
+        Kept(*map(_pointer, kept)),
+        *map(_pointer, grad_weights or (None, None, None)),
+        dtype=grad.dtype,
+    )
+    return grad_x[:, :channels].contiguous()
+
+
+def _padded(x: Tensor, steps: Steps, width: int) -> Tensor:
+    """Rows as the kernels take them: padded where they are worked on in place."""
+    if steps.block_ptr is not None or x.size(1) == width:
+        return x.contiguous()
+    return torch.nn.functional.pad(x, (0, width - x.size(1)))
+
+
+def _pointer(tensor: Tensor | None) -> int | None:
+    return None if tensor is None else tensor.data_ptr()
+
+
+def _check_values(csr: "CSR", value: Tensor) -> None:
+    if value.shape != (csr.col.numel(),):
+        raise ValueError(
+            f"the operator has values of shape {list(value.shape)} for {csr.col.numel()} entries"
+        )

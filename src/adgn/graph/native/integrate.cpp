@@ -1,0 +1,320 @@
+#include "integrate.hpp"
+
+#include <cstring>
+#include <vector>
+
+#include "parallel.hpp"
+#include "partition.hpp"
+#include "weights.hpp"
+
+namespace adgn {
+namespace {
+
+// What neighbour sums cost compared with multiply-and-adds in registers, as measured.
+constexpr double gather_cost = 4.0;
+
+template <class T>
+std::vector<Index> parts_of(const Integration<T>& problem, int passes) {
+    const double width = double(padded<T>(problem.channels));
+    return cut_rows(problem.matrix.rowptr, problem.nodes, gather_cost * width,
+                    2.0 * passes * double(problem.channels) * width, problem.threads);
+}
+
+// Parts of whole blocks: the first block of each part, and the end.
+template <class T>
+std::vector<Index> block_parts(const Integration<T>& problem, int passes) {
+    std::vector<Index> first;
+    const Index* ptr = problem.block_ptr;
+    for (Index row : parts_of(problem, passes))
+        first.push_back(std::lower_bound(ptr, ptr + problem.blocks, row) - ptr);
+    first.back() = problem.blocks;
+    return first;
+}
+
+template <class T>
+Index largest_block(const Integration<T>& problem) {
+    Index largest = 0;
+    for (Index b = 0; b < problem.blocks; ++b)
+        largest = std::max(largest, problem.block_ptr[b + 1] - problem.block_ptr[b]);
+    return largest;
+}
+
+// Rows of `columns` numbers between arrays of different row lengths; what is left over is zero.
+template <class T>
+void copy_rows(const T* from, Index from_step, T* to, Index to_step, Index rows, Index columns) {
+    if (from_step == columns && to_step == columns) {
+        std::memcpy(to, from, std::size_t(rows * columns) * sizeof(T));
+        return;
+    }
+    for (Index i = 0; i < rows; ++i) {
+        std::copy_n(from + i * from_step, columns, to + i * to_step);
+        if (to_step > columns) std::fill_n(to + i * to_step + columns, to_step - columns, T(0));
+    }
+}
+
+template <class T>
+ForwardTask<T> forward_task(const Integration<T>& problem) {
+    ForwardTask<T> task{};
+    task.matrix = problem.matrix;
+    task.channels = problem.channels;
+    task.width = padded<T>(problem.channels);
+    task.epsilon = T(problem.epsilon);
+    task.activation = Activation(problem.activation);
+    return task;
+}
+
+// The memory of step `step` in what is kept.
+template <class T>
+void keep_activation(ForwardTask<T>& task, const Kept<T>& kept, Index step, Index size) {
+    const bool tanh = task.activation == Activation::tanh;
+    task.activated = kept.states && tanh ? kept.states + step * size : nullptr;
+    task.active = kept.active ? kept.active + step * size : nullptr;
+}
+
+template <class T>
+void forward_blocks(const Integration<T>& problem, const T* x, Index row_step, T* out,
+                    const Kept<T>& kept) {
+    const PackedWeights<T> packed(problem, true);
+    const std::vector<Index> parts = block_parts(problem, 1);
+    const Index d = problem.channels, width = padded<T>(d), size = problem.nodes * width;
+    const Index room = largest_block(problem) * width;
+    const Index per_worker = 2 * room + scratch_size(width);
+    Buffer<T> memory(per_worker * problem.threads);
+    const bool keeps_x = kept.states && Activation(problem.activation) != Activation::tanh;
+    auto work = [&](int part, int worker) {
+        T* now = memory.get() + worker * per_worker;
+        T* next = now + room;
+        ForwardTask<T> task = forward_task(problem);
+        task.scratch = next + room;
+        for (Index b = parts[part]; b < parts[part + 1]; ++b) {
+            const Index begin = problem.block_ptr[b], rows = problem.block_ptr[b + 1] - begin;
+            task.begin = begin;
+            task.end = begin + rows;
+            copy_rows(x + begin * row_step, row_step, now, width, rows, d);
+            for (Index step = 0; step < problem.steps; ++step) {
+                if (keeps_x)
+                    copy_rows(now, width, kept.states + step * size + begin * width, width, rows,
+                              width);
+                if (kept.last && step == problem.steps - 1)
+                    copy_rows(now, width, kept.last + begin * width, width, rows, width);
+                task.weights = packed.weights(step);
+                task.bias = packed.bias(step);
+                task.x = {now, begin};
+                task.x_next = {next, begin};
+                keep_activation(task, kept, step, size);
+                kernels<T>().forward(task);
+                std::swap(now, next);
+            }
+            copy_rows(now, width, out + begin * row_step, row_step, rows, d);
+        }
+    };
+    run_parts(int(parts.size()) - 1, problem.threads, work);
+}
+
+template <class T>
+void forward_layers(const Integration<T>& problem, const T* x, T* out, T* spare,
+                    const Kept<T>& kept) {
+    const PackedWeights<T> packed(problem, true);
+    const std::vector<Index> parts = parts_of(problem, 1);
+    const Index width = padded<T>(problem.channels), size = problem.nodes * width;
+    Buffer<T> scratch(scratch_size(width) * problem.threads);
+    const bool keeps_x = kept.states && Activation(problem.activation) != Activation::tanh;
+    if (keeps_x) std::memcpy(kept.states, x, std::size_t(size) * sizeof(T));
+    const Index last = problem.steps - 1;
+    // Where the states after a step go: the end of it is `out`, what the backward pass wants is
+    // where it wants it, and the rest alternates between two arrays that are free.
+    const auto place_after = [&](Index step) {
+        if (step == last) return out;
+        if (keeps_x) return kept.states + (step + 1) * size;
+        if ((last - step) % 2 == 0) return out;
+        return kept.last ? kept.last : spare;
+    };
+    const T* now = x;
+    for (Index step = 0; step < problem.steps; ++step) {
+        T* next = place_after(step);
+        auto work = [&](int part, int worker) {
+            ForwardTask<T> task = forward_task(problem);
+            task.begin = parts[part];
+            task.end = parts[part + 1];
+            task.weights = packed.weights(step);
+            task.bias = packed.bias(step);
+            task.x = {now, 0};
+            task.x_next = {next, 0};
+            keep_activation(task, kept, step, size);
+            task.scratch = scratch.get() + worker * scratch_size(width);
+            kernels<T>().forward(task);
+        };
+        run_parts(int(parts.size()) - 1, problem.threads, work);
+        now = next;
+    }
+    if (kept.last && problem.steps == 1)
+        std::memcpy(kept.last, x, std::size_t(size) * sizeof(T));
+}
+
+template <class T>
+BackwardTask<T> backward_task(const Integration<T>& problem) {
+    BackwardTask<T> task{};
+    task.matrix = problem.matrix;
+    task.channels = problem.channels;
+    task.width = padded<T>(problem.channels);
+    task.epsilon = T(problem.epsilon);
+    task.activation = Activation(problem.activation);
+    return task;
+}
+
+// Points the task to what was kept of the step before `step`.
+template <class T>
+void recall_before(BackwardTask<T>& task, const Kept<T>& kept, Index step, Index size) {
+    const bool tanh = task.activation == Activation::tanh;
+    task.activated_before = step > 0 && tanh ? kept.states + (step - 1) * size : nullptr;
+    task.active_before = step > 0 && kept.active ? kept.active + (step - 1) * size : nullptr;
+}
+
+template <class T>
+void backward_blocks(const Integration<T>& problem, const T* grad_out, Index row_step, T* grad_x,
+                     const Kept<T>& kept, T* grad_own, T* grad_neighbour, T* grad_bias) {
+    const PackedWeights<T> packed(problem, false);
+    const std::vector<Index> parts = block_parts(problem, 2);
+    const Index d = problem.channels, width = padded<T>(d), size = problem.nodes * width;
+    const Index room = largest_block(problem) * width;
+    const Index per_worker = 4 * room + scratch_size(width);
+    const bool tanh = Activation(problem.activation) == Activation::tanh;
+    const bool shared = problem.weight_sets == 1;
+    const int count = int(parts.size()) - 1;
+    Buffer<T> memory(per_worker * problem.threads);
+    GradientSums<T> sums(d, grad_own ? count : 0, problem.weight_sets);
+    auto work = [&](int part, int worker) {
+        T* g = memory.get() + worker * per_worker;
+        T* r = g + room;
+        T* r_before = r + room;
+        T* x = r_before + room;
+        BackwardTask<T> task = backward_task(problem);
+        task.scratch = x + room;
+        for (Index b = parts[part]; b < parts[part + 1]; ++b) {
+            const Index begin = problem.block_ptr[b], rows = problem.block_ptr[b + 1] - begin;
+            task.begin = begin;
+            task.end = begin + rows;
+            task.g = {g, begin};
+            copy_rows(grad_out + begin * row_step, row_step, g, width, rows, d);
+            const Index end_step = (problem.steps - 1) * size + begin * width;
+            kernels<T>().slope(rows * width, task.epsilon, task.activation, g,
+                               tanh ? kept.states + end_step : nullptr,
+                               kept.active ? kept.active + end_step : nullptr, r);
+            for (Index step = problem.steps - 1; step >= 0; --step) {
+                task.weights = packed.weights(step);
+                task.r = {r, begin};
+                task.r_before = {step > 0 ? r_before : nullptr, begin};
+                recall_before(task, kept, step, size);
+                if (tanh) {
+                    const bool at_end = step == problem.steps - 1;
+                    task.x = at_end ? Rows<const T>{kept.last, 0} : Rows<const T>{x, begin};
+                    task.x_before = {step > 0 ? x : nullptr, begin};
+                } else {
+                    task.x = {kept.states + step * size, 0};
+                }
+                if (grad_own) {
+                    task.grad_weights = sums.weights(part, shared ? 0 : step);
+                    task.grad_bias = sums.bias(part, shared ? 0 : step);
+                }
+                kernels<T>().backward(task);
+                std::swap(r, r_before);
+            }
+            copy_rows(g, width, grad_x + begin * row_step, row_step, rows, d);
+        }
+    };
+    run_parts(count, problem.threads, work);
+    if (!grad_own) return;
+    for (Index set = 0; set < problem.weight_sets; ++set)
+        sums.add_to(set, grad_own + set * d * d, grad_neighbour + set * d * d,
+                    grad_bias ? grad_bias + set * d : nullptr);
+}
+
+template <class T>
+void backward_layers(const Integration<T>& problem, const T* grad_out, T* g, T* spare,
+                     const Kept<T>& kept, T* grad_own, T* grad_neighbour, T* grad_bias) {
+    const PackedWeights<T> packed(problem, false);
+    const std::vector<Index> parts = parts_of(problem, 2);
+    const Index d = problem.channels, width = padded<T>(d), size = problem.nodes * width;
+    const bool tanh = Activation(problem.activation) == Activation::tanh;
+    const bool shared = problem.weight_sets == 1;
+    const int count = int(parts.size()) - 1;
+    Buffer<T> scratch(scratch_size(width) * problem.threads);
+    GradientSums<T> sums(d, grad_own ? count : 0, 1);
+    T* r = spare;
+    T* r_before = spare + size;
+    T* x = spare + 2 * size;
+    auto start = [&](int part, int) {
+        const Index begin = parts[part] * width, length = parts[part + 1] * width - begin;
+        const Index end_step = (problem.steps - 1) * size + begin;
+        std::memcpy(g + begin, grad_out + begin, std::size_t(length) * sizeof(T));
+        kernels<T>().slope(length, T(problem.epsilon), Activation(problem.activation), g + begin,
+                           tanh ? kept.states + end_step : nullptr,
+                           kept.active ? kept.active + end_step : nullptr, r + begin);
+    };
+    run_parts(count, problem.threads, start);
+    for (Index step = problem.steps - 1; step >= 0; --step) {
+        auto work = [&](int part, int worker) {
+            BackwardTask<T> task = backward_task(problem);
+            task.scratch = scratch.get() + worker * scratch_size(width);
+            task.begin = parts[part];
+            task.end = parts[part + 1];
+            task.weights = packed.weights(step);
+            task.g = {g, 0};
+            task.r = {r, 0};
+            task.r_before = {step > 0 ? r_before : nullptr, 0};
+            recall_before(task, kept, step, size);
+            if (tanh) {
+                task.x = {step == problem.steps - 1 ? kept.last : x, 0};
+                task.x_before = {step > 0 ? x : nullptr, 0};
+            } else {
+                task.x = {kept.states + step * size, 0};
+            }
+            if (grad_own) {
+                task.grad_weights = sums.weights(part, 0);
+                task.grad_bias = sums.bias(part, 0);
+            }
+            kernels<T>().backward(task);
+        };
+        run_parts(count, problem.threads, work);
+        std::swap(r, r_before);
+        if (grad_own && (!shared || step == 0)) {
+            const Index set = shared ? 0 : step;
+            sums.add_to(0, grad_own + set * d * d, grad_neighbour + set * d * d,
+                        grad_bias ? grad_bias + set * d : nullptr);
+            sums.clear();
+        }
+    }
+}
+
+}  // namespace
+
+template <class T>
+void integrate_forward(const Integration<T>& problem, const T* x, Index row_step, T* out, T* spare,
+                       const Kept<T>& kept) {
+    if (problem.block_ptr)
+        forward_blocks(problem, x, row_step, out, kept);
+    else
+        forward_layers(problem, x, out, spare, kept);
+}
+
+template <class T>
+void integrate_backward(const Integration<T>& problem, const T* grad_out, Index row_step, T* grad_x,
+                        T* spare, const Kept<T>& kept, T* grad_own, T* grad_neighbour,
+                        T* grad_bias) {
+    if (problem.block_ptr)
+        backward_blocks(problem, grad_out, row_step, grad_x, kept, grad_own, grad_neighbour,
+                        grad_bias);
+    else
+        backward_layers(problem, grad_out, grad_x, spare, kept, grad_own, grad_neighbour,
+                        grad_bias);
+}
+
+#define ADGN_INSTANTIATE(T)                                                                        \
+    template void integrate_forward<T>(const Integration<T>&, const T*, Index, T*, T*,             \
+                                       const Kept<T>&);                                            \
+    template void integrate_backward<T>(const Integration<T>&, const T*, Index, T*, T*,            \
+                                        const Kept<T>&, T*, T*, T*);
+ADGN_INSTANTIATE(float)
+ADGN_INSTANTIATE(double)
+
+}  // namespace adgn

@@ -1,0 +1,46 @@
+// Several Euler steps at once, and their gradient.
+#pragma once
+
+#include "kernels.hpp"
+
+namespace adgn {
+
+// All pointers are to dense row-major arrays. `width` = padded<T>(channels).
+template <class T>
+struct Integration {
+    Matrix<T> matrix;      // forward: A; backward: its transpose
+    Index nodes;
+    Index channels;
+    Index steps;
+    Index weight_sets;     // 1: shared by all steps; steps: one set per step
+    const T* own;          // [weight_sets, channels, channels]
+    const T* neighbour;    // [weight_sets, channels, channels]
+    const T* bias;         // [weight_sets, channels], or null
+    double epsilon;
+    int activation;
+    const Index* block_ptr;  // [blocks + 1]: the rows of block-diagonal parts, or null
+    Index blocks;
+    int threads;
+};
+
+// What a forward pass keeps for the backward pass; all null where nobody will ask for a gradient.
+template <class T>
+struct Kept {
+    T* states;              // [steps, nodes, width]: act(…) for tanh, else x before each step
+    std::uint8_t* active;   // [steps, nodes, width]: relu alone
+    T* last;                // [nodes, width]: x before the last step; tanh alone
+};
+
+// x, out: [nodes, row_step] of which the first `channels` columns count; row_step = channels with
+// blocks, and width without. spare: [nodes, width], without blocks only.
+template <class T>
+void integrate_forward(const Integration<T>&, const T* x, Index row_step, T* out, T* spare,
+                       const Kept<T>&);
+
+// grad_out, grad_x as x and out above. spare: [3, nodes, width], without blocks only. The
+// gradients of the weights are added to what is there; null where nobody wants them.
+template <class T>
+void integrate_backward(const Integration<T>&, const T* grad_out, Index row_step, T* grad_x,
+                        T* spare, const Kept<T>&, T* grad_own, T* grad_neighbour, T* grad_bias);
+
+}  // namespace adgn

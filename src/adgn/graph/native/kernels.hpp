@@ -1,0 +1,98 @@
+// What the drivers ask of the vector code: work on a range of rows, once per instruction set.
+//
+// States are [rows, width] with width = channels rounded up to 64 bytes, so that no kernel has a
+// tail; the padding is zero and stays zero.
+#pragma once
+
+#include <cstdint>
+
+namespace adgn {
+
+using Index = std::int64_t;
+
+enum class Activation : int { identity = 0, tanh = 1, relu = 2 };
+
+// A sparse matrix in CSR. Whoever calls has checked that every index is in range.
+template <class T>
+struct Matrix {
+    const std::int32_t* rowptr;
+    const std::int32_t* col;
+    const T* value;
+};
+
+// Rows of a [rows, width] array of which the first one kept is `origin`.
+template <class T>
+struct Rows {
+    T* data;
+    Index origin;
+};
+
+// x_next = x + epsilon act(x Mᵀ + A x Vᵀ + b) for the rows begin … end - 1.
+template <class T>
+struct ForwardTask {
+    Matrix<T> matrix;
+    Index begin, end;
+    Index channels, width;
+    const T* weights;     // [2 channels, width]: Mᵀ, then Vᵀ
+    const T* bias;        // [width]
+    T epsilon;
+    Activation activation;
+    Rows<const T> x;
+    Rows<T> x_next;
+    T* activated;         // [all rows, width]: act(...), or null
+    std::uint8_t* active; // [all rows, width]: whether act(...) > 0, or null
+    T* scratch;           // [scratch_size(width)]
+};
+
+// One step back. With r = epsilon g ⊙ act'(…) of all rows given and s = Aᵀ r:
+// g += r M + s V, grad_weights += [r s]ᵀ x, grad_bias += sum of r; then r of the step before.
+template <class T>
+struct BackwardTask {
+    Matrix<T> matrix;     // the transpose
+    Index begin, end;
+    Index channels, width;
+    const T* weights;     // [2 channels, width]: M, then V
+    T epsilon;
+    Activation activation;
+    Rows<const T> r;
+    Rows<const T> x;      // the states that the step started from
+    Rows<T> g;
+    T* grad_weights;      // [2 channels, width], or null where nobody wants them
+    T* grad_bias;         // [width], or null
+    // The step before; `r_before.data` is null where there is none.
+    Rows<T> r_before;
+    Rows<T> x_before;             // tanh: receives x - epsilon activated_before
+    const T* activated_before;    // tanh; [all rows, width]
+    const std::uint8_t* active_before;  // relu; [all rows, width]
+    T* scratch;                   // [scratch_size(width)]
+};
+
+template <class T>
+struct Kernels {
+    void (*forward)(const ForwardTask<T>&);
+    void (*backward)(const BackwardTask<T>&);
+    // r = epsilon g ⊙ act'(…) for `count` numbers.
+    void (*slope)(Index count, T epsilon, Activation, const T* g, const T* activated,
+                  const std::uint8_t* active, T* r);
+    // out = A x for the rows begin … end - 1; x and out are [rows, channels], of any width.
+    void (*product)(const Matrix<T>&, Index begin, Index end, Index channels, const T* x, T* out);
+    void (*tanh)(Index count, const T* x, T* out);
+};
+
+template <class T>
+const Kernels<T>& kernels();
+const char* instruction_set();
+
+// Tiles of so many rows at most are worked on at once: their states stay in the first-level cache.
+constexpr Index tile_rows = 48;
+
+template <class T>
+constexpr Index padded(Index channels) {
+    constexpr Index step = 64 / sizeof(T);
+    return (channels + step - 1) / step * step;
+}
+
+// How many numbers a kernel needs as room for its tile.
+constexpr Index scratch_size(Index width) { return 2 * tile_rows * width; }
+
+}  // namespace adgn

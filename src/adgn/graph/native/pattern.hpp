@@ -1,0 +1,28 @@
+// Building and checking the index arrays of a sparse matrix.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels.hpp"
+
+namespace adgn {
+
+// Sorts entries by row and column, merging repeated ones, in time proportional to their number.
+// rowptr: [rows + 1]; col, slot: [entries]. Entry e ends in slot[e]. Returns how many slots there
+// are, or -1 - e where entry e is out of range.
+Index sort_entries(const Index* row, const Index* column, Index entries, Index rows, Index columns,
+                   std::int32_t* rowptr, std::int32_t* col, std::int32_t* slot);
+
+// The transpose: rowptr_t: [columns + 1]; col_t, order: [slots]. Slot i of the transpose holds slot
+// order[i] of the matrix.
+void transpose(const std::int32_t* rowptr, const std::int32_t* col, Index rows, Index columns,
+               std::int32_t* rowptr_t, std::int32_t* col_t, std::int32_t* order);
+
+enum class Fault : int { none = 0, pointers = 1, column = 2, blocks = 3, crossing = 4 };
+
+// Whether a CSR pattern stays inside its arrays (and each row inside its block), and if not, where
+// it first does not.
+Fault check_pattern(const std::int32_t* rowptr, const std::int32_t* col, Index rows, Index columns,
+                    Index slots, const Index* block_ptr, Index blocks, Index* place);
+
+}  // namespace adgn

@@ -1,0 +1,66 @@
+// Vectors of the width that the translation unit is compiled for (see kernels_*.cpp).
+//
+// They are the vector types that GCC and Clang share, so that the same few lines serve SSE2, AVX2,
+// AVX-512 and NEON, and + - * / act lane by lane.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#define ADGN_INLINE static inline __attribute__((always_inline))
+
+namespace adgn {
+namespace ADGN_ISA {
+
+template <class T>
+struct Simd;
+
+template <>
+struct Simd<float> {
+    typedef float Vector __attribute__((vector_size(ADGN_VECTOR_BYTES)));
+    typedef std::uint32_t Bits __attribute__((vector_size(ADGN_VECTOR_BYTES)));
+};
+
+template <>
+struct Simd<double> {
+    typedef double Vector __attribute__((vector_size(ADGN_VECTOR_BYTES)));
+    typedef std::uint64_t Bits __attribute__((vector_size(ADGN_VECTOR_BYTES)));
+};
+
+template <class T>
+using Vector = typename Simd<T>::Vector;
+template <class T>
+using Bits = typename Simd<T>::Bits;
+
+template <class T>
+constexpr int lanes = ADGN_VECTOR_BYTES / sizeof(T);
+
+template <class T>
+ADGN_INLINE Vector<T> load(const T* from) {
+    Vector<T> v;
+    std::memcpy(&v, from, sizeof v);  // unaligned: torch promises no more than the element's own
+    return v;
+}
+
+template <class T>
+ADGN_INLINE void store(T* to, Vector<T> v) {
+    std::memcpy(to, &v, sizeof v);
+}
+
+template <class T>
+ADGN_INLINE Vector<T> splat(T value) {
+    return value - Vector<T>{};  // `- 0`, as `+ 0` would turn -0 into 0
+}
+
+template <class T>
+ADGN_INLINE Bits<T> bits_of(Vector<T> v) {
+    return reinterpret_cast<Bits<T>>(v);
+}
+
+template <class T>
+ADGN_INLINE Vector<T> from_bits(Bits<T> b) {
+    return reinterpret_cast<Vector<T>>(b);
+}
+
+}  // namespace ADGN_ISA
+}  // namespace adgn

@@ -1,0 +1,68 @@
+"""The loop, early stopping, metrics, checkpoints: from a configuration to a finished run."""
+
+from adgn.training.api import Prepared, evaluate, open_run, predict, prepare, resume, train
+from adgn.training.batches import (
+    BatchSource,
+    FullGraph,
+    LabelledBatch,
+    LoaderBatches,
+    PackedBatches,
+    labelled_batch,
+)
+from adgn.training.config import TrainConfig
+from adgn.training.configfile import parse_setting, read_config, resolve_config, to_toml
+from adgn.training.errors import (
+    ConfigError,
+    DamagedRunError,
+    DivergedError,
+    Interrupted,
+    RunError,
+    TrainingError,
+)
+from adgn.training.metrics import ClassificationMetrics, RegressionMetrics, macro_f1
+from adgn.training.objective import OBJECTIVES, Objective
+from adgn.training.result import RunResult
+from adgn.training.run import RunDirectory
+from adgn.training.stopping import EarlyStopping
+from adgn.training.tasks import TASKS, TaskData, TaskEntry
+from adgn.training.trainer import Observer, Trainer
+
+__all__ = [
+    "OBJECTIVES",
+    "TASKS",
+    "BatchSource",
+    "ClassificationMetrics",
+    "ConfigError",
+    "DamagedRunError",
+    "DivergedError",
+    "EarlyStopping",
+    "FullGraph",
+    "Interrupted",
+    "LabelledBatch",
+    "LoaderBatches",
+    "Objective",
+    "Observer",
+    "PackedBatches",
+    "Prepared",
+    "RegressionMetrics",
+    "RunDirectory",
+    "RunError",
+    "RunResult",
+    "TaskData",
+    "TaskEntry",
+    "TrainConfig",
+    "Trainer",
+    "TrainingError",
+    "evaluate",
+    "labelled_batch",
+    "macro_f1",
+    "open_run",
+    "parse_setting",
+    "predict",
+    "prepare",
+    "read_config",
+    "resolve_config",
+    "resume",
+    "to_toml",
+    "train",
+]

@@ -1,0 +1,289 @@
+"""A run from beginning to end: from a configuration to scores, weights and files."""
+
+import signal
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from torch import Tensor
+
+from adgn.nn import GraphNetwork
+from adgn.training.batches import Split
+from adgn.training.checkpoint import load_into, load_weights
+from adgn.training.config import TrainConfig
+from adgn.training.configfile import ConfigLike, resolve_config
+from adgn.training.devices import resolve_device
+from adgn.training.errors import ConfigError, RunError
+from adgn.training.metrics import Scores
+from adgn.training.models import build_network
+from adgn.training.objective import OBJECTIVES
+from adgn.training.optim import build_optimizer, build_schedule
+from adgn.training.result import RunResult
+from adgn.training.run import RunDirectory, RunJournal
+from adgn.training.seeding import own_randomness
+from adgn.training.stopping import EarlyStopping
+from adgn.training.tasks import TaskData, task_entry
+from adgn.training.tasks.entry import Progress
+from adgn.training.trainer import Journal, MemoryJournal, Observer, Trainer
+
+__all__ = ["Prepared", "evaluate", "open_run", "predict", "prepare", "resume", "train"]
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A configuration made ready to run: data, network and trainer."""
+
+    config: TrainConfig
+    data: TaskData
+    model: GraphNetwork
+    trainer: Trainer
+
+
+def train(
+    config: ConfigLike,
+    *,
+    run_dir: str | Path | None = None,
+    resume: bool = False,
+    observers: Sequence[Observer] = (),
+    progress: Progress | None = None,
+    **sections: Any,
+) -> RunResult:
+    """Trains a model on a task, from a configuration to scores.
+
+    Args:
+        config: A `TrainConfig`, nested settings, a TOML file, or the name of a task, whose
+            defaults then hold.
+        run_dir: Where everything is kept; `None` keeps nothing on disk.
+        resume: Go on with a run of the same configuration that is in `run_dir`.
+        observers: Told about every step and epoch.
+        progress: Told how far the preparation of a data set is.
+        **sections: Settings on top: `loop={"max_epochs": 10}`, `seed=3`.
+
+    Raises:
+        ConfigError: The configuration is not valid.
+        RunError: The run directory cannot be used.
+        DivergedError: The loss is no longer finite; the last finite state is kept.
+        Interrupted: Ctrl-C; the state is kept, and `adgn.resume` goes on.
+
+    Example:
+        >>> import adgn
+        >>> result = adgn.train(
+        ...     "graph-transfer",
+        ...     task={"distance": 3, "train": 64, "val": 16, "test": 16},
+        ...     loop={"max_epochs": 2},
+        ... )
+        >>> result.epochs, sorted(result.scores)
+        (2, ['test', 'train', 'val'])
+    """
+    resolved = resolve_config(config, sections)
+    if run_dir is None:
+        if resume:
+            raise RunError("resume=True needs a run_dir to go on from")
+        return _run(resolved, None, observers, progress)
+    directory = RunDirectory(run_dir)
+    if not resume:
+        directory.refuse_existing()
+    directory.make()
+    with directory.lock():
+        if not resume:
+            directory.refuse_existing()  # another process may have been first
+        directory.begin(resolved)
+        return _run(resolved, directory, observers, progress)
+
+
+def resume(
+    run_dir: str | Path,
+    *,
+    observers: Sequence[Observer] = (),
+    progress: Progress | None = None,
+) -> RunResult:
+    """Goes on with a run that was stopped, exactly as if it had not been.
+
+    A finished run is evaluated again and changes nothing.
+
+    Raises:
+        RunError: There is no run, it is in use, or its state is damaged or of a newer version.
+    """
+    directory = RunDirectory(run_dir)
+    config = directory.config()
+    with directory.lock():
+        return _run(config, directory, observers, progress)
+
+
+def prepare(
+    config: TrainConfig,
+    *,
+    journal: Journal | None = None,
+    observers: Sequence[Observer] = (),
+    progress: Progress | None = None,
+) -> Prepared:
+    """Loads the data of a configuration and builds its network and trainer."""
+    device = resolve_device(config.device)
+    entry = task_entry(config.task.name)
+    data = entry.build(config, device, progress)
+    objective = OBJECTIVES[entry.objective]
+    monitor = config.stopping.monitor or objective.monitor
+    if monitor not in objective.modes:
+        raise ConfigError(
+            f"stopping.monitor={monitor!r} is not a score of {config.task.name!r}; choose one of: "
+            + ", ".join(objective.modes)
+        )
+    if config.stopping.split not in data.sources:
+        raise ConfigError(
+            f"stopping.split={config.stopping.split!r} is not there for {config.task.name!r}; it "
+            f"has {', '.join(data.sources)}"
+        )
+    with own_randomness(config.seed):
+        model = build_network(
+            config.model,
+            in_channels=data.in_channels,
+            out_channels=data.out_channels,
+            level=data.level,
+            embeddings=data.embeddings,
+        ).to(device)
+    mode = objective.modes[monitor]
+    optimizer = build_optimizer(model.parameters(), config.optimizer)
+    stopping, loop = config.stopping, config.loop
+    trainer = Trainer(
+        model,
+        data.train,
+        data.sources.get("val"),
+        objective=objective,
+        optimizer=optimizer,
+        schedule=build_schedule(optimizer, config.schedule, mode=mode, max_epochs=loop.max_epochs),
+        stopping=EarlyStopping(mode, stopping.patience, stopping.ties, stopping.target),
+        monitor=monitor,
+        monitor_split=stopping.split,
+        max_epochs=loop.max_epochs,
+        passes_per_epoch=loop.passes_per_epoch,
+        evaluate_every=loop.evaluate_every,
+        accumulate=loop.accumulate,
+        clip_norm=loop.clip_norm,
+        seed=config.seed,
+        train_eval=data.sources["train"],
+        journal=journal,
+        observers=observers,
+    )
+    return Prepared(config, data, model, trainer)
+
+
+def _run(
+    config: TrainConfig,
+    directory: RunDirectory | None,
+    observers: Sequence[Observer],
+    progress: Progress | None,
+) -> RunResult:
+    state = None if directory is None else directory.load_state(config)
+    if directory is None:
+        return _fit(prepare(config, observers=observers, progress=progress), None)
+    journal_on_disk = RunJournal(directory, config, state and state["metrics"])
+    with journal_on_disk.metrics:
+        prepared = prepare(config, journal=journal_on_disk, observers=observers, progress=progress)
+        if state is not None:
+            prepared.trainer.load_state_dict(state["trainer"])
+        return _fit(prepared, directory)
+
+
+def _fit(prepared: Prepared, directory: RunDirectory | None) -> RunResult:
+    trainer, data, config = prepared.trainer, prepared.data, prepared.config
+    with _stop_on_interrupt(trainer):
+        stopped = trainer.fit()
+    trainer.restore_best()
+    scores = {
+        split: trainer.evaluate(split, source=source) for split, source in data.sources.items()
+    }
+    journal = trainer.journal
+    history = journal.lines if isinstance(journal, MemoryJournal) else []
+    if directory is not None and isinstance(journal, RunJournal):
+        journal.save_best(trainer.best_weights, trainer.stopping.best_epoch)
+        history = directory.history()
+    result = RunResult(
+        config=config,
+        scores=scores,
+        best_epoch=trainer.stopping.best_epoch or 0,
+        epochs=trainer.progress.epoch,
+        stopped=stopped,
+        constant=data.constant,
+        published=task_entry(config.task.name).published(config),
+        notes=data.notes,
+        parameters=prepared.model.parameter_counts(),
+        seconds=trainer.progress.seconds,
+        history=history,
+        model=prepared.model,
+        run_dir=None if directory is None else directory.path,
+    )
+    if directory is not None and not directory.result_file.exists():
+        directory.write_result(result.to_dict())
+    return result
+
+
+def open_run(run_dir: str | Path) -> Prepared:
+    """The data and the network of a run, with its best weights.
+
+    Example:
+        >>> model = open_run("runs/sssp-adgn-41").model  # doctest: +SKIP
+    """
+    directory = RunDirectory(run_dir)
+    prepared = prepare(directory.config())
+    weights, _ = load_weights(directory.best_file)
+    load_into(prepared.model, weights, directory.best_file)
+    return prepared
+
+
+def evaluate(run_dir: str | Path, splits: Sequence[Split] | None = None) -> dict[str, Scores]:
+    """The scores of a run's best weights, on all splits or on some."""
+    prepared = open_run(run_dir)
+    sources = prepared.data.sources
+    for split in splits or ():
+        if split not in sources:
+            raise ConfigError(f"split={split!r} is not there; choose from {', '.join(sources)}")
+    return {
+        split: prepared.trainer.evaluate(split, source=sources[split])
+        for split in (splits or sources)
+    }
+
+
+def predict(
+    run_dir: str | Path, splits: Sequence[Split] | None = None
+) -> Iterator[tuple[Split, Mapping[str, Tensor]]]:
+    """The predictions of a run's best weights, batch by batch.
+
+    Yields:
+        The split and, for the scored rows of a batch, `prediction` (values, or classes), `output`
+        (what the network gave) and `target`.
+    """
+    prepared = open_run(run_dir)
+    answer = prepared.trainer.objective.answer
+    for split in splits or list(prepared.data.sources):
+        if split not in prepared.data.sources:
+            known = ", ".join(prepared.data.sources)
+            raise ConfigError(f"split={split!r} is not there; choose from {known}")
+        for output, batch in prepared.trainer.outputs(split, prepared.data.sources[split]):
+            yield split, {"prediction": answer(output), "output": output, "target": batch.y}
+
+
+@contextmanager
+def _stop_on_interrupt(trainer: Trainer) -> Iterator[None]:
+    """Ctrl-C (and SIGTERM) ask for a stop after the step under way; a second Ctrl-C insists."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may handle signals
+        return
+    asked = False
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+        trainer.request_stop()
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,325 @@
+"""What a step of training works on, and where it comes from.
+
+Three sources serve the one loop: many small graphs, packed once (`PackedBatches`); one graph with
+some of its nodes labelled (`FullGraph`); and any PyG loader (`LoaderBatches`).
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from adgn.data.packed import PackedGraphs
+from adgn.graph import Adjacency, GraphBlocks, SelectedGraphs
+from adgn.training.seeding import derived_seed, random_state, restore_random_state, seed_all
+
+__all__ = [
+    "BatchSource",
+    "FullGraph",
+    "LabelledBatch",
+    "LoaderBatches",
+    "PackedBatches",
+    "Split",
+    "labelled_batch",
+]
+
+Split = Literal["train", "val", "test"]
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledBatch:
+    """One or several graphs with targets.
+
+    Attributes:
+        x: Node features `[N, F]`, dense or sparse CSR, or integers for an embedding.
+        graph: The edges, in any form that the layers take.
+        y: The targets of the scored rows.
+        size: What the batch counts for in an average: its graphs, or the scored nodes of one
+            graph.
+        batch: `[N]`; the graph of each node, where there are several.
+        num_graphs: How many graphs there are.
+        rows: The rows of the model's output that are scored; `None`: all.
+        weight: `[rows]`; the share of each scored row in the loss, 1 in sum. `None`: equal shares.
+        edge_weight: `[E]`, for models that use it.
+        edge_attr: `[E, D]`, for models that use it.
+    """
+
+    x: Tensor
+    graph: Adjacency
+    y: Tensor
+    size: int
+    batch: Tensor | None = None
+    num_graphs: int = 1
+    rows: Tensor | None = None
+    weight: Tensor | None = None
+    edge_weight: Tensor | None = None
+    edge_attr: Tensor | None = None
+
+
+@runtime_checkable
+class BatchSource(Protocol):
+    """Gives the batches of a pass over the data.
+
+    The batches of a pass depend on nothing but its number, which is what makes a run that was
+    stopped between two of them go on exactly.
+    """
+
+    def batches(self, number: int, first: int = 0) -> Iterator[LabelledBatch]:
+        """The batches of pass `number` (from 0), starting with batch `first`."""
+        ...
+
+
+class PackedBatches:
+    """Batches of small graphs by a few index operations, without any work per graph.
+
+    Args:
+        graphs: The graphs, packed.
+        batch_size: Graphs per batch; the last batch may have fewer.
+        seed: Shuffles every pass in its own way; `None`: no shuffling, and the batches are made
+            once and kept.
+
+    Example:
+        >>> from adgn.data.transfer import GraphTransfer
+        >>> source = PackedBatches(GraphTransfer("line", 3, num_graphs=10).packed, 4, seed=1)
+        >>> [batch.num_graphs for batch in source.batches(0)]
+        [4, 4, 2]
+        >>> first, again = next(source.batches(0, first=1)), list(source.batches(0))[1]
+        >>> first.y.equal(again.y)
+        True
+    """
+
+    def __init__(self, graphs: PackedGraphs, batch_size: int, *, seed: int | None = None) -> None:
+        if batch_size < 1:
+            raise ValueError(f"batch_size={batch_size} is not valid; give at least 1")
+        if len(graphs) == 0:
+            raise ValueError("graphs is empty; there is nothing to make batches of")
+        self.graphs = graphs
+        self.batch_size = batch_size
+        self.seed = seed
+        self._blocks, self._structure = _distinct_structures(graphs)
+        self._share = graphs.node_ptr.diff().reciprocal()
+        self._kept: dict[int, LabelledBatch] = {}
+        self._selected: dict[int, SelectedGraphs] = {}
+
+    def __len__(self) -> int:
+        return -(-len(self.graphs) // self.batch_size)
+
+    def batches(self, number: int, first: int = 0) -> Iterator[LabelledBatch]:
+        """The batches of pass `number`, starting with batch `first`."""
+        if self.seed is None:
+            for place in range(first, len(self)):
+                if place not in self._kept:
+                    last = min((place + 1) * self.batch_size, len(self.graphs))
+                    chosen = torch.arange(place * self.batch_size, last, device=self.graphs.device)
+                    self._kept[place] = self.batch(chosen)
+                yield self._kept[place]
+            return
+        generator = torch.Generator().manual_seed(derived_seed(self.seed, "order", number))
+        order = torch.randperm(len(self.graphs), generator=generator).to(self.graphs.device)
+        for chosen in torch.split(order, self.batch_size)[first:]:
+            yield self.batch(chosen)
+
+    def batch(self, chosen: Tensor) -> LabelledBatch:
+        """The graphs with these numbers as one batch."""
+        graphs = self.graphs
+        selected = self._select(chosen)
+        if self._structure is None:
+            nodes = selected.node_index
+        else:
+            shift = graphs.node_ptr[chosen] - selected.node_ptr[:-1]
+            nodes = torch.arange(selected.num_nodes, device=chosen.device) + shift[selected.batch]
+        count = chosen.numel()
+        by_node = graphs.y_level == "node"
+        return LabelledBatch(
+            x=graphs.x[nodes],
+            graph=selected,
+            y=graphs.y[nodes if by_node else chosen],
+            size=count,
+            batch=selected.batch,
+            num_graphs=count,
+            rows=None
+            if graphs.readout is None
+            else selected.node_ptr[:-1] + graphs.readout[chosen],
+            weight=(self._share[chosen] / count)[selected.batch] if by_node else None,
+        )
+
+    def _select(self, chosen: Tensor) -> SelectedGraphs:
+        if self._structure is None:
+            return self._blocks.select(chosen)
+        if len(self._blocks) > 1:
+            return self._blocks.select(self._structure[chosen])
+        # One structure for all graphs: batches of one size are one and the same graph.
+        count = chosen.numel()
+        if count not in self._selected:
+            self._selected[count] = self._blocks.select(torch.zeros_like(chosen))
+        return self._selected[count]
+
+
+def _distinct_structures(graphs: PackedGraphs) -> tuple[GraphBlocks, Tensor | None]:
+    """Each stretch of edges once, and for each graph the number of its stretch.
+
+    Graphs of one shape share their edges; building each of them anew would take memory and time
+    in proportion to the graphs. `None` where every graph has edges of its own.
+    """
+    nodes = graphs.node_ptr.diff()
+    keys = torch.stack([graphs.edge_start, graphs.edge_count, nodes], dim=1)
+    distinct, number = torch.unique(keys, dim=0, return_inverse=True)
+    if len(distinct) < len(graphs):
+        everyone = torch.arange(len(graphs), device=number.device)
+        first = torch.full((len(distinct),), len(graphs), device=number.device)
+        first = first.scatter_reduce(0, number, everyone, "amin")
+        whole = graphs.select(first).batch()
+        return GraphBlocks(whole.edge_index, whole.ptr), number
+    whole = graphs.batch()
+    return GraphBlocks(whole.edge_index, whole.ptr), None
+
+
+class FullGraph:
+    """One graph, of which some nodes are scored: a pass is a single batch.
+
+    Args:
+        x: Node features `[N, F]`, dense or sparse CSR.
+        graph: The edges.
+        y: Targets of all nodes, `[N]` or `[N, T]`.
+        nodes: Which nodes are scored: a mask `[N]` or their numbers.
+        edge_weight: `[E]`.
+        edge_attr: `[E, D]`.
+    """
+
+    def __init__(
+        self,
+        x: Tensor,
+        graph: Adjacency,
+        y: Tensor,
+        nodes: Tensor,
+        *,
+        edge_weight: Tensor | None = None,
+        edge_attr: Tensor | None = None,
+    ) -> None:
+        rows = nodes.nonzero().view(-1) if nodes.dtype == torch.bool else nodes
+        if rows.numel() == 0:
+            raise ValueError("nodes has no node; there is nothing to score")
+        self._batch = LabelledBatch(
+            x=x,
+            graph=graph,
+            y=y[rows],
+            size=rows.numel(),
+            rows=rows,
+            edge_weight=edge_weight,
+            edge_attr=edge_attr,
+        )
+
+    def batches(self, number: int, first: int = 0) -> Iterator[LabelledBatch]:
+        """The one batch, unless `first` says that it was there already."""
+        if first == 0:
+            yield self._batch
+
+
+class LoaderBatches:
+    """The batches of a PyG loader (or any iterable of PyG data), the same for the same pass.
+
+    The loader draws its random numbers (order, random transforms, worker seeds) from a stream of
+    its own, which starts anew from the seed and the number of each pass.
+
+    Args:
+        loader: Gives `torch_geometric.data.Data` or `Batch` objects.
+        split: Where data carry masks (`train_mask`, `val_mask`, `test_mask`), the one to use.
+        seed: Of the loader's random numbers.
+        device: Where the batches go.
+    """
+
+    def __init__(
+        self,
+        loader: Iterable[Any],
+        split: Split,
+        *,
+        seed: int = 0,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self.loader = loader
+        self.split: Split = split
+        self.seed = seed
+        self.device = torch.device(device)
+
+    def batches(self, number: int, first: int = 0) -> Iterator[LabelledBatch]:
+        """The batches of pass `number`, starting with batch `first`."""
+        outside = random_state()
+        seed = derived_seed(self.seed, "loader", number)
+        seed_all(seed)
+        generator = getattr(self.loader, "generator", None)
+        if generator is not None:
+            generator.manual_seed(seed)
+        iterator = iter(self.loader)
+        place = 0
+        while True:
+            try:
+                data = next(iterator)
+            except StopIteration:
+                restore_random_state(outside)
+                return
+            except BaseException:
+                restore_random_state(outside)
+                raise
+            inside = random_state()
+            restore_random_state(outside)
+            if place >= first:
+                yield labelled_batch(data, self.split, self.device)
+            place += 1
+            outside = random_state()
+            restore_random_state(inside)
+
+
+def labelled_batch(data: Any, split: Split, device: torch.device | str = "cpu") -> LabelledBatch:
+    """PyG data as a batch: `x`, `edge_index`, `y`, and what else the data carry.
+
+    A mask of the split (`train_mask`, …) or `mask` says which rows are scored. Where `y` has a row
+    per node and there are several graphs, each graph has the same share in the loss.
+    """
+    if not isinstance(data, Data):
+        raise TypeError(
+            f"the loader gave a {type(data).__name__}; expected torch_geometric.data.Data or Batch"
+        )
+    for name in ("x", "edge_index", "y"):
+        if data.get(name) is None:
+            raise ValueError(f"the loader's data have no {name}; training needs x, edge_index, y")
+    data = data.to(device)
+    y: Tensor = data.y
+    nodes, graph_of_node = int(data.num_nodes or 0), data.get("batch")
+    graphs = int(getattr(data, "num_graphs", 1) or 1)
+    by_node = y.size(0) == nodes and not (graphs == nodes and y.size(0) == graphs)
+    mask = data.get(f"{split}_mask")
+    mask = data.get("mask") if mask is None else mask
+    if mask is not None and mask.dim() != 1:
+        raise ValueError(
+            f"the {split} mask has shape {list(mask.shape)}; choose one split: a mask [nodes]"
+        )
+    rows = None if mask is None else mask.nonzero().view(-1)
+    batch = LabelledBatch(
+        x=data.x,
+        graph=data.edge_index,
+        y=y,
+        size=graphs,
+        batch=graph_of_node,
+        num_graphs=graphs,
+        rows=rows,
+        edge_weight=data.get("edge_weight"),
+        edge_attr=data.get("edge_attr"),
+    )
+    if not by_node:
+        if y.size(0) != graphs:
+            raise ValueError(
+                f"y has {y.size(0)} rows; expected one per node ({nodes}) or graph ({graphs})"
+            )
+        return batch
+    if rows is not None:
+        batch = replace(batch, y=y[rows])
+    if graphs == 1 or graph_of_node is None:
+        return replace(batch, size=batch.y.size(0))
+    owner = graph_of_node if rows is None else graph_of_node[rows]
+    count = torch.bincount(owner, minlength=graphs)
+    scored = int((count > 0).sum())
+    share = (count * scored).reciprocal()
+    return replace(batch, size=scored, weight=share[owner])

@@ -1,0 +1,211 @@
+"""The latest resumable state of a run: one tensor file and one manifest, both checked when read.
+
+A state is any nesting of dicts, lists and tuples with tensors, numbers, strings and `None` at its
+ends. Tensors go to a safetensors file, the rest to a JSON manifest that names this file with its
+digest. The manifest is replaced last and in one step, so at any moment it describes a whole state.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor
+
+from adgn import __version__
+from adgn.training.errors import DamagedRunError, RunError
+from adgn.training.files import read_bytes, sha256, write_atomically
+
+__all__ = ["FORMAT", "StateStore", "load_weights", "pack", "save_weights", "unpack"]
+
+# Raised when states of an older version can no longer be read as they are.
+FORMAT = 1
+_MANIFEST = "manifest.json"
+_TENSOR, _TUPLE, _PAIRS = "$tensor", "$tuple", "$pairs"
+_METADATA = "adgn"
+_REMEDY = "start the run again in another directory"
+
+
+def pack(tree: Any) -> tuple[Any, dict[str, Tensor]]:
+    """A state as a JSON-ready tree and the tensors that it names.
+
+    Example:
+        >>> import torch
+        >>> tree, tensors = pack({"step": 3, "moments": (torch.zeros(2), None)})
+        >>> tree
+        {'step': 3, 'moments': {'$tuple': [{'$tensor': 'moments/0'}, None]}}
+        >>> unpack(tree, tensors)
+        {'step': 3, 'moments': (tensor([0., 0.]), None)}
+    """
+    tensors: dict[str, Tensor] = {}
+
+    def visit(value: Any, *path: object) -> Any:
+        place = "/".join(str(part) for part in path)
+        if isinstance(value, Tensor):
+            # A copy of its own: safetensors refuses tensors that share memory, as tied weights do.
+            tensors[place] = value.detach().to("cpu", copy=True).contiguous()
+            return {_TENSOR: place}
+        if value is None or isinstance(value, bool | int | float | str):
+            return value
+        if isinstance(value, tuple):
+            return {_TUPLE: [visit(item, *path, i) for i, item in enumerate(value)]}
+        if isinstance(value, list):
+            return [visit(item, *path, i) for i, item in enumerate(value)]
+        if isinstance(value, Mapping):
+            items = {key: visit(item, *path, key) for key, item in value.items()}
+            if all(isinstance(key, str) and not key.startswith("$") for key in items):
+                return items
+            return {_PAIRS: [[key, item] for key, item in items.items()]}
+        raise TypeError(
+            f"the state has a {type(value).__name__} at {place}; it can hold tensors, numbers, "
+            "strings, None, and dicts, lists and tuples of them"
+        )
+
+    return visit(tree), tensors
+
+
+def unpack(tree: Any, tensors: Mapping[str, Tensor]) -> Any:
+    """The state that `pack` took apart."""
+    if isinstance(tree, list):
+        return [unpack(item, tensors) for item in tree]
+    if not isinstance(tree, dict):
+        return tree
+    if _TENSOR in tree:
+        return tensors[tree[_TENSOR]]
+    if _TUPLE in tree:
+        return tuple(unpack(item, tensors) for item in tree[_TUPLE])
+    if _PAIRS in tree:
+        return {key: unpack(item, tensors) for key, item in tree[_PAIRS]}
+    return {key: unpack(item, tensors) for key, item in tree.items()}
+
+
+class StateStore:
+    """The folder of the latest state.
+
+    Args:
+        folder: Made with the first state.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @property
+    def manifest(self) -> Path:
+        """The file that says which state is the latest."""
+        return self.folder / _MANIFEST
+
+    def exists(self) -> bool:
+        """Whether there is a state."""
+        return self.manifest.exists()
+
+    def save(self, state: Mapping[str, Any]) -> None:
+        """Replaces the latest state; where this fails the earlier one stays."""
+        tree, tensors = pack(state)
+        data = save(tensors)
+        digest = sha256(data)
+        name = f"tensors-{digest[:16]}.safetensors"
+        content = {
+            "format": FORMAT,
+            "adgn": __version__,
+            "tensors": {"file": name, "sha256": digest},
+            "state": tree,
+        }
+        try:
+            self.folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise RunError(f"cannot make {self.folder}: {error.strerror or error}") from error
+        write_atomically(self.folder / name, data)
+        text = _canonical({"sha256": sha256(_canonical(content)), **content})
+        write_atomically(self.manifest, text)
+        for old in self.folder.glob("tensors-*.safetensors"):
+            if old.name != name:
+                old.unlink(missing_ok=True)
+
+    def load(self) -> dict[str, Any]:
+        """The latest state.
+
+        Raises:
+            DamagedRunError: A file is missing, truncated or not what was written.
+            RunError: A newer version of the package wrote it.
+        """
+        content = self._read_manifest()
+        path = self.folder / content["tensors"]["file"]
+        data = read_bytes(path, _REMEDY)
+        if sha256(data) != content["tensors"]["sha256"]:
+            raise DamagedRunError(f"{path} is damaged (its checksum is wrong); {_REMEDY}")
+        state: dict[str, Any] = unpack(content["state"], load(data))
+        return state
+
+    def _read_manifest(self) -> dict[str, Any]:
+        data = read_bytes(self.manifest, _REMEDY)
+        try:
+            content = json.loads(data)
+            written = content["format"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise DamagedRunError(f"{self.manifest} is damaged ({error}); {_REMEDY}") from error
+        if isinstance(written, int) and written > FORMAT:
+            raise RunError(
+                f"{self.manifest} was written by a newer adgn ({content.get('adgn')}, state format "
+                f"{written}); this is {__version__}, which reads formats up to {FORMAT}: upgrade "
+                "adgn to go on with this run"
+            )
+        digest = content.pop("sha256", None)
+        if digest != sha256(_canonical(content)):
+            raise DamagedRunError(f"{self.manifest} is damaged (its checksum is wrong); {_REMEDY}")
+        result: dict[str, Any] = content
+        return result
+
+
+def save_weights(path: Path, weights: Mapping[str, Tensor], about: Mapping[str, Any]) -> None:
+    """Writes a state dict as safetensors; `about` goes to its metadata.
+
+    The digest in the metadata lets `load_weights` notice a changed file.
+    """
+    tensors = {
+        name: weight.detach().to("cpu", copy=True).contiguous() for name, weight in weights.items()
+    }
+    content = {**about, "adgn": __version__, "sha256": sha256(save(tensors))}
+    # One metadata entry: several would be written in an order that differs from run to run.
+    write_atomically(path, save(tensors, {_METADATA: _canonical(content).decode()}))
+
+
+def load_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The weights and the metadata that `save_weights` wrote."""
+    data = read_bytes(path, "the run has no best weights yet: go on with `adgn resume`")
+    try:
+        tensors = load(data)
+        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+        about = json.loads(header["__metadata__"][_METADATA])
+        digest = about.pop("sha256")
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        raise DamagedRunError(f"{path} is damaged ({error}); put the file back") from error
+    if digest != sha256(save(tensors)):
+        raise DamagedRunError(f"{path} is damaged (its checksum is wrong); put the file back")
+    return tensors, about
+
+
+def load_into(model: torch.nn.Module, weights: Mapping[str, Tensor], source: object) -> None:
+    """Loads weights into a model; says what differs where they belong to another one."""
+    own = model.state_dict()
+    missing = sorted(own.keys() - weights.keys())
+    extra = sorted(weights.keys() - own.keys())
+    other = [n for n in own if n in weights and own[n].shape != weights[n].shape]
+    if missing or extra or other:
+        found = [
+            *(f"{name} is missing" for name in missing),
+            *(f"{name} is not in the model" for name in extra),
+            *(f"{n} is {list(weights[n].shape)}, not {list(own[n].shape)}" for n in other),
+        ]
+        raise RunError(
+            f"{source} holds weights of another model than {type(model).__name__}: "
+            + "; ".join(found[:4])
+            + (f"; and {len(found) - 4} more" if len(found) > 4 else "")
+        )
+    model.load_state_dict(dict(weights))
+
+
+def _canonical(content: Any) -> bytes:
+    return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()

@@ -1,0 +1,50 @@
+"""What can go wrong with a run, each with a message that names the remedy."""
+
+__all__ = [
+    "ConfigError",
+    "DamagedRunError",
+    "DivergedError",
+    "Interrupted",
+    "RunError",
+    "TrainingError",
+]
+
+
+class TrainingError(RuntimeError):
+    """A run cannot start, go on or end as asked."""
+
+
+class ConfigError(TrainingError, ValueError):
+    """A configuration has an unknown key, a wrong value, or does not fit its task or model."""
+
+
+class RunError(TrainingError):
+    """A run directory cannot be used: it exists, is locked, unwritable, or of another kind."""
+
+
+class DamagedRunError(RunError):
+    """A file of a run directory is missing, truncated or changed."""
+
+
+class DivergedError(TrainingError):
+    """The loss, a score or a weight is no longer a finite number.
+
+    Attributes:
+        epoch: The epoch (counted from 1) in which this was seen.
+    """
+
+    def __init__(self, message: str, epoch: int) -> None:
+        super().__init__(message)
+        self.epoch = epoch
+
+
+class Interrupted(TrainingError):  # noqa: N818 - it is a request that was met, not a mistake
+    """Training was stopped on request, at a place from which it can go on.
+
+    Attributes:
+        epoch: The epoch (counted from 1) that was under way.
+    """
+
+    def __init__(self, message: str, epoch: int) -> None:
+        super().__init__(message)
+        self.epoch = epoch

@@ -1,0 +1,129 @@
+"""Files of a run: whole or absent, and append-only ones that can be cut back to a known length."""
+
+import hashlib
+import os
+from pathlib import Path
+from types import TracebackType
+
+from adgn.training.errors import DamagedRunError, RunError
+
+__all__ = ["AppendedFile", "read_bytes", "sha256", "write_atomically"]
+
+
+def sha256(data: bytes) -> str:
+    """The SHA-256 digest of some bytes, in hexadecimal."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Writes a file that is there in whole or not at all, whenever the process or machine stops.
+
+    What was at `path` before stays as it is until the new file is on the disk.
+    """
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        try:
+            with temporary.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+            _flush_folder(path.parent)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise _write_error(path, error) from error
+
+
+def read_bytes(path: Path, remedy: str) -> bytes:
+    """The contents of a file of a run; `remedy` completes the message where it is missing."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise DamagedRunError(f"{path} is missing; {remedy}") from error
+    except OSError as error:
+        raise RunError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+class AppendedFile:
+    """A file that grows line by line and knows the length and digest of what is in it.
+
+    Args:
+        path: The file; made if it is not there.
+        length: How many of its bytes are to stay; what follows them is cut off.
+        digest: The SHA-256 that those bytes must have; `None` where nothing is known.
+    """
+
+    def __init__(self, path: Path, length: int = 0, digest: str | None = None) -> None:
+        self.path = path
+        kept = path.read_bytes()[:length] if length and path.exists() else b""
+        if len(kept) < length or (digest is not None and sha256(kept) != digest):
+            raise DamagedRunError(
+                f"{path} is damaged: its first {length} bytes are not those that were written; "
+                "put the file back, or start the run again in another directory"
+            )
+        self._digest = hashlib.sha256(kept)
+        self.length = length
+        try:
+            self._file = path.open("ab")
+            self._file.truncate(length)
+        except OSError as error:
+            raise _write_error(path, error) from error
+
+    def append(self, line: str) -> None:
+        """Adds a line and hands it to the operating system."""
+        data = line.encode() + b"\n"
+        try:
+            self._file.write(data)
+            self._file.flush()
+        except OSError as error:
+            raise _write_error(self.path, error) from error
+        self._digest.update(data)
+        self.length += len(data)
+
+    def sync(self) -> tuple[int, str]:
+        """Waits until all lines are on the disk; their length in bytes and digest."""
+        try:
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise _write_error(self.path, error) from error
+        return self.length, self._digest.hexdigest()
+
+    def close(self) -> None:
+        """Closes the file; a line that could not be written is dropped with it."""
+        try:
+            self._file.close()
+        except OSError as error:  # what a full disk refused is still in the buffer
+            raise _write_error(self.path, error) from error
+
+    def __enter__(self) -> "AppendedFile":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            self.close()
+        except RunError:
+            if error is None:
+                raise
+
+
+def _flush_folder(folder: Path) -> None:
+    if os.name == "nt":  # folders cannot be opened there
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _write_error(path: Path, error: OSError) -> RunError:
+    return RunError(
+        f"cannot write {path}: {error.strerror or error}. Files written before are intact: make "
+        "room or restore access, then go on with `adgn resume`"
+    )

@@ -1,0 +1,97 @@
+"""From the model section of a configuration to a network."""
+
+from collections.abc import Mapping, Sequence
+from types import NoneType
+from typing import TYPE_CHECKING, Any, get_args
+
+from adgn.nn import GraphNetwork, IntegerEmbedding, build_model, model_spec
+from adgn.nn.network import Level
+
+if TYPE_CHECKING:
+    from adgn.training.config import ModelConfig
+
+__all__ = ["build_network", "check_model_options", "model_options"]
+
+_SHELL = ("encoder", "readout", "dropout")  # every model has these; they are keys of their own
+
+
+def model_options(name: str) -> list[str]:
+    """The names of a model's own options."""
+    return [option for option in model_spec(name).options.model_fields if option not in _SHELL]
+
+
+def check_model_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """A model's own options with defaults filled in.
+
+    Raises:
+        ValueError: The model or an option is unknown (with the nearest one), or a value is wrong.
+    """
+    spec = model_spec(name)
+    fields = spec.options.model_fields
+    given = {
+        key: None if value == "none" and _may_be_none(fields, key) else value
+        for key, value in options.items()
+    }
+    for key, value in given.items():
+        if not _is_plain(value):
+            raise ValueError(
+                f"{key} is a {type(value).__name__}; a configuration holds names and numbers that "
+                "can be written down. For a module of your own build the model and use Trainer"
+            )
+    parsed = spec.parse(given)
+    return {key: getattr(parsed, key) for key in fields if key not in _SHELL}
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return all(_is_plain(item) for item in value)
+    return value is None or isinstance(value, bool | int | float | str)
+
+
+def _may_be_none(fields: Mapping[str, Any], key: str) -> bool:
+    return key in fields and NoneType in get_args(fields[key].annotation)
+
+
+def build_network(
+    config: "ModelConfig",
+    *,
+    in_channels: int,
+    out_channels: int,
+    level: Level,
+    embeddings: Sequence[int] | None = None,
+) -> GraphNetwork:
+    """The network of a configuration.
+
+    Args:
+        config: The model section.
+        in_channels: Features per node.
+        out_channels: Outputs per node or graph.
+        level: What has outputs, nodes or graphs.
+        embeddings: Where features are integers: how many values each column has.
+    """
+    if (config.encoder == "embedding") != (embeddings is not None):
+        raise ValueError(
+            f"model.encoder={config.encoder!r} does not fit the task: "
+            + (
+                "its features are integers, use 'embedding'"
+                if embeddings is not None
+                else "its features are numbers, use 'linear' or 'none'"
+            )
+        )
+    network = build_model(
+        config.name,
+        in_channels,
+        config.hidden_channels,
+        out_channels,
+        config.num_layers,
+        level=level,
+        encoder="linear" if embeddings is not None else config.encoder,
+        readout=config.readout,
+        dropout=config.dropout,
+        **config.options,
+    )
+    if embeddings is not None:
+        network.encoder = IntegerEmbedding(embeddings, config.hidden_channels)
+    return network

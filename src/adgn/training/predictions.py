@@ -1,0 +1,56 @@
+"""The predictions of a run as a file."""
+
+import csv
+import io
+from pathlib import Path
+
+import torch
+from safetensors.torch import save
+
+from adgn.training.api import predict
+from adgn.training.errors import ConfigError
+from adgn.training.files import write_atomically
+
+__all__ = ["write_predictions"]
+
+_FORMATS = (".csv", ".safetensors")
+
+
+def write_predictions(run_dir: str | Path, out: str | Path) -> int:
+    """Writes the predictions of a run's best weights for every split.
+
+    A CSV file has a row per scored node or graph, in the order of the data: `split`, `row` (its
+    number within the split), `prediction`, `target`. A safetensors file has for each split the
+    tensors `<split>.prediction`, `<split>.output` and `<split>.target`.
+
+    Returns:
+        How many predictions were written.
+    """
+    path = Path(out)
+    if path.suffix not in _FORMATS:
+        raise ConfigError(f"out={str(out)!r} has no known ending; use {' or '.join(_FORMATS)}")
+    if not path.parent.is_dir():
+        raise ConfigError(f"out={str(out)!r} is in a folder that does not exist: {path.parent}")
+    parts: dict[str, list[torch.Tensor]] = {}
+    for split, batch in predict(run_dir):
+        for name, tensor in batch.items():
+            parts.setdefault(f"{split}.{name}", []).append(tensor.detach().cpu())
+    tensors = {name: torch.cat(pieces) for name, pieces in parts.items()}
+    if path.suffix == ".safetensors":
+        write_atomically(path, save({name: t.contiguous() for name, t in tensors.items()}))
+    else:
+        write_atomically(path, _csv(tensors).encode())
+    return sum(t.size(0) for name, t in tensors.items() if name.endswith(".target"))
+
+
+def _csv(tensors: dict[str, torch.Tensor]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["split", "row", "prediction", "target"])
+    splits = [name.removesuffix(".target") for name in tensors if name.endswith(".target")]
+    for split in splits:
+        predictions = tensors[f"{split}.prediction"].flatten().tolist()
+        targets = tensors[f"{split}.target"].flatten().tolist()
+        for row, pair in enumerate(zip(predictions, targets, strict=True)):
+            writer.writerow([split, row, *pair])
+    return text.getvalue()

@@ -1,0 +1,245 @@
+"""A run directory: everything about one run, in files that are whole or absent.
+
+config.toml        the resolved configuration; `adgn train --config` reruns it
+metrics.jsonl      a line per epoch
+best.safetensors   the weights of the best epoch
+state/             the latest state from which the run can go on exactly
+result.json        the scores, once the run is over
+"""
+
+import json
+import math
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import filelock
+
+from adgn.training.checkpoint import StateStore, save_weights
+from adgn.training.config import CheckpointConfig, TrainConfig
+from adgn.training.configfile import config_differences, read_config, resolve_config, to_toml
+from adgn.training.errors import ConfigError, DamagedRunError, RunError
+from adgn.training.files import AppendedFile, read_bytes, write_atomically
+
+__all__ = ["RunDirectory", "RunJournal", "strict_json"]
+
+# A state is not written again before this many times the time that the last one took.
+_SAVE_COST = 40
+
+
+class RunDirectory:
+    """The files of one run.
+
+    Args:
+        path: The directory; it need not exist yet.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.config_file = self.path / "config.toml"
+        self.metrics_file = self.path / "metrics.jsonl"
+        self.best_file = self.path / "best.safetensors"
+        self.result_file = self.path / "result.json"
+        self.states = StateStore(self.path / "state")
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Holds the directory; the lock of a process that died is no hindrance."""
+        lock = filelock.FileLock(self.path / ".lock")
+        try:
+            lock.acquire(timeout=0)
+        except filelock.Timeout:
+            raise RunError(
+                f"{self.path} is in use by another process that is still running; wait for it, or "
+                "choose another run directory"
+            ) from None
+        except OSError as error:
+            raise RunError(f"cannot write to {self.path}: {error.strerror or error}") from error
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def make(self) -> None:
+        """Makes the directory, unless it holds something else than a run."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            strangers = [
+                entry.name
+                for entry in self.path.iterdir()
+                if not entry.name.startswith(".") and not self.config_file.exists()
+            ]
+        except OSError as error:
+            raise RunError(
+                f"cannot make the run directory {self.path}: {error.strerror or error}; choose "
+                "another one"
+            ) from error
+        if strangers:
+            raise RunError(
+                f"{self.path} exists and holds {strangers[0]!r}, but no run; choose a new or empty "
+                "directory"
+            )
+
+    def begin(self, config: TrainConfig) -> None:
+        """Writes the configuration, or checks that the run there has the same one.
+
+        Raises:
+            RunError: A run with another configuration is there.
+        """
+        if not self.config_file.exists():
+            write_atomically(self.config_file, to_toml(config).encode())
+            return
+        differences = config_differences(self.config().model_dump(), config.model_dump())
+        if differences:
+            raise RunError(
+                f"{self.path} holds a run with another configuration ({'; '.join(differences[:3])}"
+                f"{' …' if len(differences) > 3 else ''}); choose another run directory"
+            )
+
+    def refuse_existing(self) -> None:
+        """Raises where a run is there already, with what to do about it."""
+        if self.result_file.exists():
+            raise RunError(
+                f"{self.path} holds a finished run; look at it with `adgn evaluate {self.path}`, "
+                "or choose another run directory"
+            )
+        if self.config_file.exists():
+            raise RunError(
+                f"{self.path} holds a run that is not finished; go on with `adgn resume "
+                f"{self.path}`, or choose another run directory"
+            )
+
+    def config(self) -> TrainConfig:
+        """The configuration of the run."""
+        if not self.config_file.exists():
+            raise RunError(
+                f"{self.path} is not a run directory: it has no config.toml; start a run with "
+                "`adgn train`"
+            )
+        try:
+            return resolve_config(read_config(self.config_file))
+        except ConfigError as error:
+            raise DamagedRunError(f"{self.config_file} cannot be used: {error}") from error
+
+    def history(self) -> list[dict[str, Any]]:
+        """The lines of metrics.jsonl."""
+        if not self.metrics_file.exists():
+            return []
+        text = read_bytes(self.metrics_file, "start the run again").decode()
+        return [json.loads(line) for line in text.splitlines()]
+
+    def result(self) -> dict[str, Any] | None:
+        """What result.json says; `None` while the run is not over."""
+        if not self.result_file.exists():
+            return None
+        try:
+            result: dict[str, Any] = json.loads(self.result_file.read_bytes())
+        except ValueError as error:
+            raise DamagedRunError(f"{self.result_file} is damaged: {error}") from error
+        return result
+
+    def write_result(self, result: Mapping[str, Any]) -> None:
+        """Writes result.json: the run is over."""
+        text = json.dumps(_finite(dict(result)), indent=2, allow_nan=False)
+        write_atomically(self.result_file, text.encode() + b"\n")
+
+    def load_state(self, config: TrainConfig) -> dict[str, Any] | None:
+        """The latest state; `None` where the run was stopped before there was one.
+
+        Raises:
+            RunError: The state belongs to another configuration.
+        """
+        if not self.states.exists():
+            return None
+        state = self.states.load()
+        ours = json.loads(json.dumps(config.model_dump()))
+        differences = config_differences(ours, state["config"])
+        if differences:
+            raise RunError(
+                f"{self.config_file} does not belong to the state in {self.states.folder} "
+                f"({'; '.join(differences[:3])}); put the file back, or start a new run with it"
+            )
+        return state
+
+
+class RunJournal:
+    """Writes the scores and states of a run into its directory.
+
+    Args:
+        directory: The run directory, locked.
+        config: The configuration of the run.
+        metrics: From a state: how many bytes of metrics.jsonl belong to it, and their digest.
+    """
+
+    def __init__(
+        self,
+        directory: RunDirectory,
+        config: TrainConfig,
+        metrics: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.directory = directory
+        self.config = config
+        self.cadence: CheckpointConfig = config.checkpoint
+        known = metrics or {"length": 0, "sha256": None}
+        self.metrics = AppendedFile(directory.metrics_file, known["length"], known["sha256"])
+        self._saved_epoch = -1
+        self._next_time = -math.inf
+        self._best_epoch: int | None = None
+
+    def record(self, line: Mapping[str, Any]) -> None:
+        """Adds a line to metrics.jsonl."""
+        self.metrics.append(strict_json(line))
+
+    def due(self, epoch: int) -> bool:
+        """Whether it is time for a state."""
+        if self.cadence.every_epochs and epoch >= self._saved_epoch + self.cadence.every_epochs:
+            return True
+        return self.cadence.every_seconds is not None and time.monotonic() >= self._next_time
+
+    def save(self, state: Mapping[str, Any]) -> None:
+        """Replaces the state; what metrics.jsonl has so far belongs to it."""
+        started = time.monotonic()
+        length, digest = self.metrics.sync()
+        self.directory.states.save(
+            {
+                "trainer": state,
+                "metrics": {"length": length, "sha256": digest},
+                "config": json.loads(json.dumps(self.config.model_dump())),
+            }
+        )
+        self.save_best(state["best_weights"], state["stopping"]["best_epoch"])
+        ended = time.monotonic()
+        self._saved_epoch = state["progress"]["epoch"]
+        wait = self.cadence.every_seconds or 0.0
+        self._next_time = ended + (max(wait, _SAVE_COST * (ended - started)) if wait else 0.0)
+
+    def save_best(self, weights: Mapping[str, Any] | None, epoch: int | None) -> None:
+        """Writes best.safetensors if the best epoch is another one than last time."""
+        if weights is None or epoch == self._best_epoch:
+            return
+        about = {"task": self.config.task.name, "model": self.config.model.name, "epoch": epoch}
+        save_weights(self.directory.best_file, weights, about)
+        self._best_epoch = epoch
+
+
+def strict_json(line: Mapping[str, Any]) -> str:
+    """JSON that every reader takes: where a score is not finite, `null`.
+
+    Example:
+        >>> strict_json({"epoch": 1, "val": {"log10_mse": float("-inf")}})
+        '{"epoch": 1, "val": {"log10_mse": null}}'
+    """
+    try:
+        return json.dumps(line, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(line), allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,120 @@
+"""Graph property prediction: distances, diameters and the like on small random graphs."""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import torch
+from pydantic import Field
+
+from adgn.data import TARGETS, GraphPropertyDataset, PropertySettings
+from adgn.data.published import PublishedValue, published_value
+from adgn.nn import model_spec
+from adgn.training.batches import PackedBatches
+from adgn.training.config import TaskConfig
+from adgn.training.tasks.entry import Progress, TaskData, TaskEntry
+
+if TYPE_CHECKING:
+    from adgn.training.config import TrainConfig
+
+__all__ = ["PropertyConfig", "entries"]
+
+PAPER_BATCH_SIZE = 512
+_PAPER = PropertySettings()
+
+
+class PropertyConfig(TaskConfig):
+    """The data set; the defaults are the paper's."""
+
+    data_seed: int = Field(default=_PAPER.seed, ge=0, lt=2**31, description="seed of the graphs")
+    min_nodes: int = Field(default=_PAPER.min_nodes, description="nodes of the smallest graphs")
+    train: tuple[int, int] = Field(
+        default=_PAPER.train,
+        description="train split: blocks of graphs (one size each), graphs per block",
+    )
+    val: tuple[int, int] = Field(default=_PAPER.val, description="validation split, alike")
+    test: tuple[int, int] = Field(default=_PAPER.test, description="test split, alike")
+    edge_noise: float = Field(
+        default=_PAPER.edge_noise, description="share of edges moved at random"
+    )
+    root: str | None = Field(default=None, description='data root; "none": the usual one')
+
+    def settings(self) -> PropertySettings:
+        """The settings of the data set."""
+        return PropertySettings(
+            self.data_seed, self.min_nodes, self.train, self.val, self.test, self.edge_noise
+        )
+
+
+def entries() -> Iterator[TaskEntry]:
+    """One task per target."""
+    for target in TARGETS.values():
+        published = f'; the paper calls it "{target.published_as}"' if target.published_as else ""
+        yield TaskEntry(
+            name=target.name,
+            family="property",
+            summary=f"{target.description} (per {target.level}{published})",
+            objective="regression",
+            config=PropertyConfig,
+            defaults=_defaults,
+            build=partial(_build, target.name),
+            published=_published,
+            model_defaults={"adgn": {"phi": "sum", "epsilon": 0.1, "gamma": 0.1}},
+            protocol="the paper's; 20 layers and 30 units are the largest of its grid",
+        )
+
+
+def _defaults(task: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "model": {"hidden_channels": 30, "num_layers": 20, "readout": "mlp"},
+        "optimizer": {"name": "adam", "lr": 0.003, "weight_decay": 1e-6},
+        "stopping": {"monitor": "log10_mse_paper", "patience": 100},
+        "loop": {"max_epochs": 1500, "batch_size": PAPER_BATCH_SIZE},
+        "seed": 41,
+    }
+
+
+def _build(
+    target: str, config: "TrainConfig", device: torch.device, progress: Progress | None
+) -> TaskData:
+    task, batch_size = config.task, config.loop.batch_size or PAPER_BATCH_SIZE
+    if not isinstance(task, PropertyConfig):
+        raise TypeError(f"task is a {type(task).__name__}; expected PropertyConfig")
+    sets = {
+        split: GraphPropertyDataset(
+            task.root,
+            split,
+            target,
+            seed=task.data_seed,
+            min_nodes=task.min_nodes,
+            train=task.train,
+            val=task.val,
+            test=task.test,
+            edge_noise=task.edge_noise,
+            progress=progress,
+        )
+        for split in ("train", "val", "test")
+    }
+    constant = sets["train"].constant_score()
+    packed = {split: dataset.packed.to(device) for split, dataset in sets.items()}
+    return TaskData(
+        in_channels=packed["train"].x.size(1),
+        out_channels=1,
+        level=TARGETS[target].level,
+        train=PackedBatches(packed["train"], batch_size, seed=config.seed),
+        # Evaluation goes by the paper's batches, whose size is part of its metric.
+        sources={
+            "train": PackedBatches(packed["train"], PAPER_BATCH_SIZE),
+            "val": PackedBatches(packed["val"], PAPER_BATCH_SIZE),
+            "test": PackedBatches(packed["test"], PAPER_BATCH_SIZE),
+        },
+        constant={"log10_mse": constant.per_graph, "log10_mse_paper": constant.paper},
+    )
+
+
+def _published(config: "TrainConfig") -> PublishedValue | None:
+    task = config.task
+    if not isinstance(task, PropertyConfig) or task.settings() != _PAPER:
+        return None  # other graphs: the paper's number says nothing about them
+    spec = model_spec(config.model.name)
+    return published_value(task.name, spec.title, config.model.options)

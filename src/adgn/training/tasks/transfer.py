@@ -1,0 +1,92 @@
+"""Graph transfer: a number at one node must be reported at another, far away."""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from pydantic import Field
+
+from adgn.data import GraphTransfer
+from adgn.training.batches import PackedBatches
+from adgn.training.config import TaskConfig
+from adgn.training.metrics import log10
+from adgn.training.tasks.entry import Progress, TaskData, TaskEntry
+
+if TYPE_CHECKING:
+    from adgn.training.config import TrainConfig
+
+__all__ = ["TransferConfig", "entries"]
+
+BATCH_SIZE = 100
+
+
+class TransferConfig(TaskConfig):
+    """The graphs."""
+
+    topology: Literal["line", "ring", "crossed_ring"] = Field(
+        default="line", description="which graphs"
+    )
+    distance: int = Field(default=10, ge=1, description="edges between the two nodes")
+    data_seed: int = Field(default=0, ge=0, description="seed of the numbers")
+    train: int = Field(default=1000, ge=1, description="train graphs")
+    val: int = Field(default=100, ge=1, description="validation graphs")
+    test: int = Field(default=100, ge=1, description="test graphs")
+
+
+def entries() -> Iterator[TaskEntry]:
+    """The one task."""
+    yield TaskEntry(
+        name="graph-transfer",
+        family="transfer",
+        summary="the number at one node, reported at another `distance` edges away",
+        objective="regression",
+        config=TransferConfig,
+        defaults=_defaults,
+        build=_build,
+        # The signal needs a large T = Lε to go far; a weight per layer keeps it from growing on
+        # the way, and without biases nothing but the signal moves.
+        model_defaults={
+            "adgn": {"phi": "sum", "epsilon": 1.0, "weight_sharing": False, "bias": False}
+        },
+        protocol="the package's own; the paper has no such task",
+    )
+
+
+def _defaults(task: Mapping[str, Any]) -> dict[str, Any]:
+    distance = task.get("distance", TransferConfig.model_fields["distance"].default)
+    layers = math.ceil(1.28 * distance) if isinstance(distance, int) and distance >= 1 else 1
+    return {
+        # A layer carries the number one edge further; a few more make it easier to train.
+        "model": {"hidden_channels": 32, "num_layers": layers, "encoder": "linear_no_bias"},
+        "optimizer": {"name": "adam", "lr": 0.002},
+        "stopping": {"monitor": "log10_mse", "patience": 100},
+        "loop": {"max_epochs": 1000, "batch_size": BATCH_SIZE, "clip_norm": 1.0},
+        "seed": 0,
+    }
+
+
+def _build(config: "TrainConfig", device: torch.device, progress: Progress | None) -> TaskData:
+    task = config.task
+    if not isinstance(task, TransferConfig):
+        raise TypeError(f"task is a {type(task).__name__}; expected TransferConfig")
+    packed = {
+        split: GraphTransfer(
+            task.topology, task.distance, split, num_graphs=count, seed=task.data_seed
+        ).packed.to(device)
+        for split, count in (("train", task.train), ("val", task.val), ("test", task.test))
+    }
+    batch_size = config.loop.batch_size or BATCH_SIZE
+    constant = float((packed["test"].y - packed["train"].y.mean()).double().square().mean())
+    return TaskData(
+        in_channels=packed["train"].x.size(1),
+        out_channels=1,
+        level="node",  # the target node's output is read
+        train=PackedBatches(packed["train"], batch_size, seed=config.seed),
+        sources={
+            "train": PackedBatches(packed["train"], batch_size),
+            "val": PackedBatches(packed["val"], batch_size),
+            "test": PackedBatches(packed["test"], batch_size),
+        },
+        constant={"log10_mse": log10(constant)},
+    )

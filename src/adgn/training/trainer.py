@@ -1,0 +1,464 @@
+"""The one training loop."""
+
+import inspect
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
+
+from adgn.choices import unknown_name
+from adgn.graph.checks import NonFiniteError
+from adgn.training.batches import BatchSource, LabelledBatch, LoaderBatches, Split
+from adgn.training.checkpoint import load_into
+from adgn.training.errors import DivergedError, Interrupted
+from adgn.training.metrics import Scores
+from adgn.training.objective import Objective, resolve_objective
+from adgn.training.optim import step_schedule
+from adgn.training.seeding import own_randomness, random_state, restore_random_state
+from adgn.training.stopping import EarlyStopping
+
+__all__ = ["Journal", "MemoryJournal", "Observer", "Trainer"]
+
+Forward = Callable[[nn.Module, LabelledBatch], Tensor]
+Schedule = LRScheduler | ReduceLROnPlateau
+StopReason = Literal["max_epochs", "patience", "target"]
+
+
+class Journal(Protocol):
+    """Where a run writes what happened, and the states from which it can go on."""
+
+    def record(self, line: Mapping[str, Any]) -> None:
+        """Keeps the scores of an epoch."""
+        ...
+
+    def due(self, epoch: int) -> bool:
+        """Whether it is time for a state; asked after every step."""
+        ...
+
+    def save(self, state: Mapping[str, Any]) -> None:
+        """Keeps a state."""
+        ...
+
+
+class MemoryJournal:
+    """Keeps the scores of the epochs in a list and no states."""
+
+    def __init__(self) -> None:
+        self.lines: list[dict[str, Any]] = []
+
+    def record(self, line: Mapping[str, Any]) -> None:
+        """Keeps the scores of an epoch."""
+        self.lines.append(dict(line))
+
+    def due(self, epoch: int) -> bool:
+        """Never: there is nowhere to write to."""
+        return False
+
+    def save(self, state: Mapping[str, Any]) -> None:
+        """Keeps nothing."""
+
+
+class Observer:
+    """Watches a training run; override what is of interest."""
+
+    def on_step(self, trainer: "Trainer") -> None:
+        """After a step of the optimiser."""
+
+    def on_epoch(self, trainer: "Trainer", line: Mapping[str, Any]) -> None:
+        """After an epoch, with its scores."""
+
+
+@dataclass
+class Progress:
+    """How far a run is: whole epochs and passes, and batches of the pass under way."""
+
+    epoch: int = 0
+    passes: int = 0
+    batch: int = 0
+    loss_sum: float = 0.0
+    size_sum: int = 0
+    seconds: float = 0.0
+
+
+class Trainer:
+    """Trains any module on batches of graphs, evaluates it, and stops at the right time.
+
+    An epoch is `passes_per_epoch` passes over the train batches; after it the score that early
+    stopping follows is measured. The weights of the best epoch are kept.
+
+    Args:
+        model: Any module. Called as `model(x, edge_index, …)` with those of `edge_weight`,
+            `edge_attr`, `batch` and `batch_size` that its `forward` takes and the batch has.
+        train: The train batches: a `BatchSource`, or a PyG loader.
+        val: The validation batches, where there are some.
+        objective: `"regression"` (mean squared error), `"classification"` (cross-entropy), or an
+            `Objective`.
+        optimizer: Over the model's parameters; by default Adam with learning rate 0.003.
+        schedule: A learning-rate scheduler of torch, stepped once per epoch.
+        stopping: By default on `val`, without patience: the best epoch is kept, none is saved.
+        monitor: The score that `stopping` follows; by default the objective's.
+        monitor_split: The split that it is measured on; by default `"val"` if given, else
+            `"train"`.
+        max_epochs: Epochs at most.
+        passes_per_epoch: Passes over the train batches that make an epoch.
+        evaluate_every: Epochs between two measurements.
+        accumulate: Batches whose gradients make one step, each batch weighing by its size.
+        clip_norm: The largest norm of the gradient of all weights together.
+        seed: Of all random numbers in training; the global generators are left as they were.
+        forward: Calls the model in another way: `forward(model, batch)`.
+        train_eval: The train batches for evaluation, in a fixed order; by default `train`.
+        journal: Where scores and states go.
+        observers: Told about every step and epoch.
+
+    Example:
+        >>> import torch
+        >>> from adgn.data.transfer import GraphTransfer
+        >>> from adgn.nn import ADGN
+        >>> from torch_geometric.loader import DataLoader
+        >>> loader = DataLoader(GraphTransfer("line", 2, num_graphs=8), batch_size=4, shuffle=True)
+        >>> _ = torch.manual_seed(0)
+        >>> trainer = Trainer(ADGN(2, 8, 1, num_layers=2), loader, max_epochs=2)
+        >>> trainer.fit()
+        'max_epochs'
+        >>> sorted(trainer.evaluate("train"))
+        ['log10_mse', 'log10_mse_paper', 'loss', 'mae', 'mse']
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        train: BatchSource | Iterable[Any],
+        val: BatchSource | Iterable[Any] | None = None,
+        *,
+        objective: str | Objective = "regression",
+        optimizer: torch.optim.Optimizer | None = None,
+        schedule: Schedule | None = None,
+        stopping: EarlyStopping | None = None,
+        monitor: str | None = None,
+        monitor_split: Split | None = None,
+        max_epochs: int = 1500,
+        passes_per_epoch: int = 1,
+        evaluate_every: int = 1,
+        accumulate: int = 1,
+        clip_norm: float | None = None,
+        seed: int = 0,
+        forward: Forward | None = None,
+        train_eval: BatchSource | Iterable[Any] | None = None,
+        journal: Journal | None = None,
+        observers: Sequence[Observer] = (),
+    ) -> None:
+        for name, value in (
+            ("max_epochs", max_epochs),
+            ("passes_per_epoch", passes_per_epoch),
+            ("evaluate_every", evaluate_every),
+            ("accumulate", accumulate),
+        ):
+            if value < 1:
+                raise ValueError(f"{name}={value} is not valid; give at least 1")
+        if clip_norm is not None and not clip_norm > 0:
+            raise ValueError(f"clip_norm={clip_norm} is not valid; give a positive norm, or None")
+        self.model = model
+        self.objective = resolve_objective(objective)
+        self.seed = seed
+        self.sources: dict[Split, BatchSource] = {"train": self._source(train, "train")}
+        if val is not None:
+            self.sources["val"] = self._source(val, "val")
+        self._train = self.sources["train"]
+        if train_eval is not None:
+            self.sources["train"] = self._source(train_eval, "train")
+        trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        self.optimizer = optimizer or torch.optim.Adam(trained, lr=0.003)
+        self.schedule = schedule
+        self.monitor = self.objective.monitor if monitor is None else monitor
+        if self.monitor not in self.objective.modes:
+            raise unknown_name("monitor", self.monitor, self.objective.modes)
+        mode = self.objective.modes[self.monitor]
+        self.stopping = EarlyStopping(mode) if stopping is None else stopping
+        self.monitor_split: Split = monitor_split or ("train" if val is None else "val")
+        if self.monitor_split not in self.sources:
+            raise ValueError(
+                f"monitor_split={self.monitor_split!r} has no batches; give them, or follow "
+                f"{' or '.join(self.sources)}"
+            )
+        self.max_epochs = max_epochs
+        self.passes_per_epoch = passes_per_epoch
+        self.evaluate_every = evaluate_every
+        self.accumulate = accumulate
+        self.clip_norm = clip_norm
+        self.journal = MemoryJournal() if journal is None else journal
+        self.observers = list(observers)
+        self.progress = Progress()
+        self.best_weights: dict[str, Tensor] | None = None
+        self.threads = torch.get_num_threads()
+        self._forward = _forward_of(model) if forward is None else forward
+        self._random: Mapping[str, Any] | None = None
+        self._stop_requested = False
+        self._checked: set[str] = set()
+
+    def _source(self, batches: BatchSource | Iterable[Any], split: Split) -> BatchSource:
+        if isinstance(batches, BatchSource):
+            return batches
+        weight = next(self.model.parameters(), None)
+        device = torch.device("cpu") if weight is None else weight.device
+        return LoaderBatches(batches, split, seed=self.seed, device=device)
+
+    # The loop, from the outside in: epochs, passes, batches.
+
+    def fit(self) -> StopReason:
+        """Trains until the end, from the beginning or from the state that was loaded.
+
+        Returns:
+            Why it stopped.
+
+        Raises:
+            DivergedError: The loss, a score or a weight is no longer finite.
+            Interrupted: `request_stop` was called; a state was saved.
+        """
+        with own_randomness(self.seed), _threads(self.threads):
+            if self._random is not None:
+                restore_random_state(self._random)
+                self._random = None
+            else:
+                self._save()  # so that there is a state from the first moment on
+            while (reason := self.stop_reason()) is None:
+                self._epoch()
+            self._save()
+        return reason
+
+    def stop_reason(self) -> StopReason | None:
+        """Why training is over; `None` while it is not."""
+        epoch = self.progress.epoch
+        return self.stopping.reason(epoch) or ("max_epochs" if epoch >= self.max_epochs else None)
+
+    def request_stop(self) -> None:
+        """Asks for a stop after the step under way; safe to call from a signal handler."""
+        self._stop_requested = True
+
+    def _epoch(self) -> None:
+        progress = self.progress
+        self.model.train()
+        while progress.passes < (progress.epoch + 1) * self.passes_per_epoch:
+            self._pass()
+        started = time.perf_counter()
+        line: dict[str, Any] = {
+            "epoch": progress.epoch + 1,
+            "lr": float(self.optimizer.param_groups[0]["lr"]),
+            "train_loss": progress.loss_sum / max(progress.size_sum, 1),
+        }
+        score: float | None = None
+        progress.epoch += 1
+        if progress.epoch % self.evaluate_every == 0 or progress.epoch >= self.max_epochs:
+            scores = self.evaluate(self.monitor_split)
+            score = scores[self.monitor]
+            if math.isnan(score):
+                raise self._diverged(f"the {self.monitor_split} {self.monitor}", progress.epoch)
+            better = self.stopping.update(progress.epoch, score)
+            line[self.monitor_split] = scores
+            line["best"] = better
+            if better:
+                self._keep_weights()
+        if self.schedule is not None:
+            step_schedule(self.schedule, score)
+        progress.loss_sum, progress.size_sum = 0.0, 0
+        self.journal.record(line)
+        progress.seconds += time.perf_counter() - started
+        for observer in self.observers:
+            observer.on_epoch(self, line)
+        self._pause()
+
+    def _pass(self) -> None:
+        progress = self.progress
+        group_size = 0
+        started = time.perf_counter()
+        for batch in self._train.batches(progress.passes, progress.batch):
+            group_size += self._backward(batch)
+            progress.batch += 1
+            if progress.batch % self.accumulate == 0:
+                self._step(group_size)
+                group_size = 0
+                now = time.perf_counter()
+                progress.seconds += now - started
+                self._pause()
+                started = time.perf_counter()
+        if group_size:
+            self._step(group_size)
+        elif progress.batch == 0:
+            raise ValueError("the train batches are empty; there is nothing to train on")
+        progress.seconds += time.perf_counter() - started
+        progress.passes += 1
+        progress.batch = 0
+
+    def _backward(self, batch: LabelledBatch) -> int:
+        loss = self.objective.loss(self._output(batch), batch)
+        value = loss.item()
+        if not math.isfinite(value):
+            raise self._diverged("the train loss", self.progress.epoch + 1)
+        self.progress.loss_sum += value * batch.size
+        self.progress.size_sum += batch.size
+        if self.accumulate > 1:
+            loss = loss * batch.size
+        loss.backward()  # type: ignore[no-untyped-call]
+        return batch.size
+
+    def _step(self, group_size: int) -> None:
+        if self.accumulate > 1:
+            for parameter in self.model.parameters():
+                if parameter.grad is not None:
+                    parameter.grad.div_(group_size)
+        if self.clip_norm is not None:
+            nn.utils.clip_grad_norm_(self.model.parameters(), self.clip_norm)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        for observer in self.observers:
+            observer.on_step(self)
+
+    def _pause(self) -> None:
+        """Between two steps: the moment for a state, or for a stop."""
+        if self._stop_requested:
+            self._stop_requested = False
+            self._save()
+            self._random = random_state()  # where `fit` goes on, should it be called again
+            epoch = self.progress.epoch + 1
+            raise Interrupted(f"stopped on request in epoch {epoch}", epoch)
+        if self.journal.due(self.progress.epoch):
+            self._save()
+
+    # One batch, one evaluation.
+
+    def _output(self, batch: LabelledBatch) -> Tensor:
+        try:
+            output = self._forward(self.model, batch)
+        except NonFiniteError as error:
+            if not _finite(batch.x):
+                raise
+            epoch = self.progress.epoch + int(self.model.training)
+            raise self._diverged("a state of the network", epoch) from error
+        if batch.rows is not None and output.size(0) == batch.x.size(0):
+            output = output[batch.rows]
+        key = f"{output.shape[1:]}{batch.y.shape[1:]}"
+        if key not in self._checked:
+            self.objective.check(output, batch)
+            self._checked.add(key)
+        return output
+
+    @torch.no_grad()
+    def evaluate(self, split: Split = "val", source: BatchSource | None = None) -> Scores:
+        """The scores of the weights as they are, on a split or on other batches."""
+        metrics = self.objective.metrics()
+        for output, batch in self.outputs(split, source):
+            metrics.update(output, batch)
+        return metrics.compute()
+
+    @torch.no_grad()
+    def outputs(
+        self, split: Split, source: BatchSource | None = None
+    ) -> Iterator[tuple[Tensor, LabelledBatch]]:
+        """The model's outputs for the scored rows of each batch, without dropout."""
+        was_training = self.model.training
+        self.model.eval()
+        try:
+            for batch in (self.sources[split] if source is None else source).batches(0):
+                yield self._output(batch), batch
+        finally:
+            self.model.train(was_training)
+
+    def _keep_weights(self) -> None:
+        weights = self.model.state_dict()
+        if self.best_weights is None:
+            self.best_weights = {name: weight.clone() for name, weight in weights.items()}
+        for name, kept in self.best_weights.items():
+            kept.copy_(weights[name])
+
+    def restore_best(self) -> None:
+        """Puts the weights of the best epoch into the model."""
+        if self.best_weights is None:
+            raise ValueError("there is no best epoch yet; call fit first")
+        self.model.load_state_dict(self.best_weights)
+
+    def _diverged(self, what: str, epoch: int) -> DivergedError:
+        lr = self.optimizer.param_groups[0]["lr"]
+        return DivergedError(
+            f"{what} is not finite in epoch {epoch}: the run has diverged and was stopped. Lower "
+            f"the learning rate (now {lr:g}), clip gradients, or take fewer layers",
+            epoch,
+        )
+
+    # States.
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that is needed to go on exactly from here."""
+        return {
+            "weights": self.model.state_dict(),
+            "best_weights": self.best_weights,
+            "optimizer": self.optimizer.state_dict(),
+            "schedule": None if self.schedule is None else self.schedule.state_dict(),
+            "stopping": self.stopping.state_dict(),
+            "progress": asdict(self.progress),
+            "random": random_state(),
+            "threads": torch.get_num_threads(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes back to a state; `fit` then goes on from it."""
+        load_into(self.model, state["weights"], "the state")
+        weight = next(iter(self.model.state_dict().values()))
+        best = state["best_weights"]
+        self.best_weights = best and {name: w.to(weight.device) for name, w in best.items()}
+        self.optimizer.load_state_dict(state["optimizer"])
+        if self.schedule is not None:
+            self.schedule.load_state_dict(state["schedule"])
+        self.stopping.load_state_dict(state["stopping"])
+        self.progress = Progress(**state["progress"])
+        if self.progress.passes or self.progress.batch:
+            # It has stepped, in a process before this one; torch's schedules ask for this mark.
+            self.optimizer._opt_called = True  # type: ignore[attr-defined]
+        self.threads = state["threads"]
+        self._random = state["random"]
+
+    def _save(self) -> None:
+        if not all(_finite(weight) for weight in self.model.parameters()):
+            raise self._diverged("a weight", max(self.progress.epoch, 1))
+        self.journal.save(self.state_dict())
+
+
+def _finite(tensor: Tensor) -> bool:
+    values = tensor.values() if tensor.layout == torch.sparse_csr else tensor
+    return bool(torch.isfinite(values.detach()).all())
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    """Torch's thread count inside: results depend on it in the last bits."""
+    before = torch.get_num_threads()
+    if count != before:
+        torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        if torch.get_num_threads() != before:
+            torch.set_num_threads(before)
+
+
+def _forward_of(model: nn.Module) -> Forward:
+    """How to call a model: with the parts of a batch that its `forward` has a name for."""
+    parameters = inspect.signature(model.forward).parameters
+    names = {"edge_weight": "edge_weight", "edge_attr": "edge_attr", "batch": "batch"}
+    taken = [(name, field) for name, field in names.items() if name in parameters]
+    with_size = "batch_size" in parameters
+
+    def forward(module: nn.Module, batch: LabelledBatch) -> Tensor:
+        options: dict[str, Any] = {
+            name: value for name, field in taken if (value := getattr(batch, field)) is not None
+        }
+        if with_size and batch.batch is not None:
+            options["batch_size"] = batch.num_graphs
+        output: Tensor = module(batch.x, batch.graph, **options)
+        return output
+
+    return forward

@@ -1,0 +1,335 @@
+"""Runs from beginning to end: the same bytes however they are interrupted, and clear refusals."""
+
+import errno
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import adgn
+from adgn.training import (
+    ConfigError,
+    DamagedRunError,
+    DivergedError,
+    Interrupted,
+    Observer,
+    RunDirectory,
+    RunError,
+    TrainConfig,
+    evaluate,
+    open_run,
+    predict,
+    resume,
+    to_toml,
+    train,
+)
+
+HERE = Path(__file__).parent
+FILES = ("config.toml", "metrics.jsonl", "best.safetensors")
+
+
+def contents(folder):
+    return {name: (folder / name).read_bytes() for name in FILES}
+
+
+class StopAfter(Observer):
+    """Asks for a stop after a number of steps, as Ctrl-C does."""
+
+    def __init__(self, steps):
+        self.steps = steps
+
+    def on_step(self, trainer):
+        self.steps -= 1
+        if self.steps == 0:
+            trainer.request_stop()
+
+
+def test_a_run_leaves_everything_behind(tiny, tmp_path):
+    result = train(tiny, run_dir=tmp_path / "run")
+    directory = RunDirectory(tmp_path / "run")
+    assert directory.config() == result.config
+    assert [line["epoch"] for line in directory.history()] == [1, 2, 3, 4]
+    written = directory.result()
+    assert written["scores"]["test"]["mse"] == result.scores["test"]["mse"]
+    assert written["constant_predictor"]["log10_mse"] == result.constant["log10_mse"]
+    assert written["best_epoch"] == result.best_epoch
+    assert written["environment"]["torch"] == torch.__version__
+    assert set(written) >= {"published", "seconds", "parameters", "stopped", "seed"}
+    assert written["parameters"]["total"] == sum(p.numel() for p in result.model.parameters())
+    assert result.score == result.scores["test"]["log10_mse"]
+    text = (tmp_path / "run" / "metrics.jsonl").read_text()
+    assert "seconds" not in text and "time" not in text
+
+
+def test_configuration_of_a_run_reruns_as_it_is(tiny, tmp_path):
+    train(tiny, run_dir=tmp_path / "run")
+    train(tmp_path / "run" / "config.toml", run_dir=tmp_path / "again")
+    assert contents(tmp_path / "run") == contents(tmp_path / "again")
+
+
+def test_same_seed_same_bytes_other_seed_others(tiny, tmp_path):
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        train(tiny, run_dir=tmp_path / name, seed=seed)
+    a, b, c = (contents(tmp_path / name) for name in "abc")
+    assert a == b
+    assert a["metrics.jsonl"] != c["metrics.jsonl"]
+    assert a["best.safetensors"] != c["best.safetensors"]
+
+
+def test_random_numbers_of_the_caller_are_left_alone(tiny):
+    before = torch.get_rng_state()
+    first = train(tiny)
+    assert torch.get_rng_state().equal(before)
+    torch.rand(3)
+    assert train(tiny).scores == first.scores
+
+
+def test_with_and_without_a_directory_the_same_comes_out(tiny, tmp_path):
+    on_disk, in_memory = train(tiny, run_dir=tmp_path / "run"), train(tiny)
+    assert on_disk.scores == in_memory.scores
+    assert on_disk.history == in_memory.history
+    assert in_memory.run_dir is None
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 5, 8])
+def test_stopped_and_resumed_run_equals_one_that_ran_through(tiny, tmp_path, steps):
+    train(tiny, run_dir=tmp_path / "whole")
+    with pytest.raises(Interrupted):
+        train(tiny, run_dir=tmp_path / "run", observers=[StopAfter(steps)])
+    result = resume(tmp_path / "run")
+    assert contents(tmp_path / "whole") == contents(tmp_path / "run")
+    assert result.epochs == 4
+
+
+def test_best_weights_are_those_of_the_result(tiny, tmp_path):
+    result = train(tiny, run_dir=tmp_path / "run")
+    assert evaluate(tmp_path / "run") == dict(result.scores)
+    assert evaluate(tmp_path / "run", ["val"]) == {"val": result.scores["val"]}
+    model = open_run(tmp_path / "run").model
+    for ours, theirs in zip(model.parameters(), result.model.parameters(), strict=True):
+        assert torch.equal(ours, theirs)
+    with pytest.raises(ConfigError, match="split='tets' is not there"):
+        evaluate(tmp_path / "run", ["tets"])
+
+
+def test_predictions_come_with_their_targets(tiny, tmp_path):
+    result = train(tiny, run_dir=tmp_path / "run")
+    error, count = 0.0, 0
+    for split, batch in predict(tmp_path / "run", ["test"]):
+        assert split == "test"
+        error += float((batch["prediction"] - batch["target"]).double().square().sum())
+        count += batch["target"].numel()
+    assert error / count == pytest.approx(result.scores["test"]["mse"], rel=1e-6)
+
+
+def test_test_split_is_not_looked_at_before_the_end(tiny, monkeypatch):
+    from adgn.training.trainer import Trainer
+
+    looked, evaluate_split = [], Trainer.evaluate
+
+    def watched(self, split="val", source=None):
+        looked.append((split, self.progress.epoch))
+        return evaluate_split(self, split, source)
+
+    monkeypatch.setattr(Trainer, "evaluate", watched)
+    train(tiny)
+    assert [entry for entry in looked if entry[0] == "test"] == [("test", 4)]
+    assert looked[-1] == ("test", 4)
+
+
+@pytest.mark.parametrize("kind", ["batched", "full graph"])
+def test_killed_at_random_moments_ends_with_the_same_bytes(kind, tiny, tmp_path, request):
+    kills = int(os.environ.get("ADGN_TEST_KILLS", "6"))
+    if kind == "batched":
+        config = TrainConfig(**{**tiny, "loop": {"max_epochs": 30, "batch_size": 4}})
+    else:
+        root = str(request.getfixturevalue("data_root"))
+        config = TrainConfig(
+            task={"name": "texas", "root": root},
+            model={"hidden_channels": 8, "num_layers": 2, "dropout": 0.3},
+            schedule={"name": "plateau", "patience": 3},
+            loop={"max_epochs": 50},
+        )
+    settings = config.model_dump()
+    settings["checkpoint"] = {"every_seconds": 0.0}  # a state after every step
+    (tmp_path / "config.toml").write_text(to_toml(TrainConfig(**settings)), encoding="utf-8")
+    arguments = [str(tmp_path / "config.toml"), str(tmp_path), str(kills), "7"]
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", str(HERE / "killed_runs.py"), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"{kills} kills" in done.stdout
+    assert "all equal" in done.stdout
+
+
+class DiskFull:
+    """Lets a number of writes through to the disk, then there is no room."""
+
+    def __init__(self, monkeypatch, writes):
+        self.left = writes
+        self.real = os.fsync
+        monkeypatch.setattr(os, "fsync", self)
+
+    def __call__(self, descriptor):
+        self.left -= 1
+        if self.left < 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        self.real(descriptor)
+
+
+def test_full_disk_at_any_write_leaves_a_run_that_can_go_on(tiny, tmp_path, monkeypatch):
+    tiny["checkpoint"] = {"every_epochs": 1, "every_seconds": "none"}
+    tiny["loop"]["max_epochs"] = 2
+    train(tiny, run_dir=tmp_path / "whole")
+    refused = 0
+    for writes in range(200):
+        folder = tmp_path / f"run-{writes}"
+        with monkeypatch.context() as patch:
+            DiskFull(patch, writes)
+            try:
+                train(tiny, run_dir=folder)
+                break
+            except RunError as error:
+                assert "No space left on device" in str(error)
+                refused += 1
+        assert not list(folder.rglob("*.tmp"))
+        train(tiny, run_dir=folder, resume=True)
+        assert contents(folder) == contents(tmp_path / "whole")
+    assert refused > 10  # every write of the run was refused once
+
+
+def test_really_full_disk(tiny, tmp_path):
+    mount = tmp_path / "small"
+    mount.mkdir()
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=96k", "tmpfs", str(mount)], capture_output=True
+    )
+    if made.returncode:
+        pytest.skip("mounting a small file system needs root")
+    try:
+        tiny["model"]["hidden_channels"] = 16
+        filler = mount / "filler"
+        with pytest.raises(Interrupted):
+            train(tiny, run_dir=mount / "run", observers=[StopAfter(3)])
+        before = contents_of_state(mount / "run")
+        with (
+            filler.open("wb", buffering=0) as file,
+            pytest.raises(OSError, match="No space left"),
+        ):
+            while True:
+                file.write(bytes(1024))
+        with pytest.raises(RunError, match=r"No space left on device.*adgn resume"):
+            resume(mount / "run")
+        assert contents_of_state(mount / "run") == before
+        filler.unlink()
+        resume(mount / "run")
+        train(tiny, run_dir=tmp_path / "whole")
+        assert contents(mount / "run") == contents(tmp_path / "whole")
+    finally:
+        subprocess.run(["umount", str(mount)], check=True)
+
+
+def contents_of_state(folder):
+    return {path.name: path.read_bytes() for path in (folder / "state").iterdir()}
+
+
+def test_directory_that_cannot_be_written(tiny, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunError, match="cannot make the run directory"):
+        train(tiny, run_dir=tmp_path / "file" / "run")
+
+
+def test_existing_runs_are_refused_with_what_to_do(tiny, tmp_path):
+    with pytest.raises(Interrupted):
+        train(tiny, run_dir=tmp_path / "run", observers=[StopAfter(2)])
+    with pytest.raises(RunError, match="not finished; go on with `adgn resume"):
+        train(tiny, run_dir=tmp_path / "run")
+    with pytest.raises(RunError, match=r"another configuration.*seed: 5, not 6"):
+        train(tiny, run_dir=tmp_path / "run", resume=True, seed=6)
+    resume(tmp_path / "run")
+    before = contents(tmp_path / "run"), (tmp_path / "run" / "result.json").read_bytes()
+    with pytest.raises(RunError, match="finished run"):
+        train(tiny, run_dir=tmp_path / "run")
+    assert resume(tmp_path / "run").epochs == 4  # nothing left to do
+    after = contents(tmp_path / "run"), (tmp_path / "run" / "result.json").read_bytes()
+    assert before == after
+
+
+def test_resuming_needs_a_run(tiny, tmp_path):
+    with pytest.raises(RunError, match="not a run directory"):
+        resume(tmp_path)
+    with pytest.raises(RunError, match="needs a run_dir"):
+        train(tiny, resume=True)
+
+
+def test_configuration_changed_under_a_state_is_noticed(tiny, tmp_path):
+    with pytest.raises(Interrupted):
+        train(tiny, run_dir=tmp_path / "run", observers=[StopAfter(2)])
+    config = tmp_path / "run" / "config.toml"
+    config.write_text(config.read_text().replace("max_epochs = 4", "max_epochs = 9"))
+    with pytest.raises(RunError, match=r"does not belong to the state.*loop.max_epochs: 9, not 4"):
+        resume(tmp_path / "run")
+
+
+def test_shortened_metrics_are_noticed(tiny, tmp_path):
+    with pytest.raises(Interrupted):
+        train(tiny, run_dir=tmp_path / "run", observers=[StopAfter(5)])
+    metrics = tmp_path / "run" / "metrics.jsonl"
+    metrics.write_bytes(metrics.read_bytes()[:-5])
+    with pytest.raises(DamagedRunError, match=r"metrics.jsonl is damaged"):
+        resume(tmp_path / "run")
+
+
+def test_best_weights_of_another_model_are_refused(tiny, tmp_path):
+    train(tiny, run_dir=tmp_path / "run")
+    other = {**tiny, "model": {"name": "gcn", "hidden_channels": 4}}
+    train(other, run_dir=tmp_path / "other")
+    (tmp_path / "other" / "best.safetensors").replace(tmp_path / "run" / "best.safetensors")
+    with pytest.raises(RunError, match="weights of another model than ADGN"):
+        evaluate(tmp_path / "run")
+
+
+def test_diverging_run_keeps_its_last_finite_state(tiny, tmp_path):
+    tiny["optimizer"] = {"name": "sgd", "lr": 1e30}
+    tiny["loop"]["max_epochs"] = 50
+    with pytest.raises(DivergedError, match="Lower the learning rate"):
+        train(tiny, run_dir=tmp_path / "run")
+    state = RunDirectory(tmp_path / "run").load_state(TrainConfig(**tiny))
+    assert all(bool(w.isfinite().all()) for w in state["trainer"]["weights"].values())
+    assert not (tmp_path / "run" / "result.json").exists()
+
+
+def test_settings_that_do_not_fit_the_task(tiny):
+    with pytest.raises(ConfigError, match=r"stopping.monitor='accuracy' is not a score"):
+        train(tiny, stopping={"monitor": "accuracy"})
+    with pytest.raises(ConfigError, match=r"stopping.split='val' is not there"):
+        train("tree-neighbors-match", task={"radius": 2}, stopping={"split": "val"})
+
+
+def test_package_offers_training_without_loading_it_at_once():
+    code = "import sys, adgn; assert 'torch' not in sys.modules; adgn.train; print('ok')"
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "ok\n"
+    assert "train" in dir(adgn)
+    with pytest.raises(AttributeError, match="no attribute 'trian'"):
+        adgn.trian  # noqa: B018
+
+
+def test_result_is_valid_json_for_every_reader(tiny, tmp_path):
+    train(tiny, run_dir=tmp_path / "run")
+
+    def refuse(constant):
+        raise ValueError(constant)
+
+    for name in ("result.json", "metrics.jsonl"):
+        for line in (tmp_path / "run" / name).read_text().split("\n{"):
+            json.loads(line if line.startswith("{") else "{" + line, parse_constant=refuse)

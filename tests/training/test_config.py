@@ -1,0 +1,115 @@
+import pytest
+from pydantic import ValidationError
+
+from adgn.nn import available_models
+from adgn.training import TASKS, TrainConfig
+from adgn.training.config import merged
+
+
+def test_property_defaults_are_the_papers():
+    config = TrainConfig("diameter")
+    assert (config.optimizer.name, config.optimizer.lr, config.optimizer.weight_decay) == (
+        "adam",
+        0.003,
+        1e-6,
+    )
+    assert (config.loop.batch_size, config.loop.max_epochs, config.stopping.patience) == (
+        512,
+        1500,
+        100,
+    )
+    assert (config.model.hidden_channels, config.model.num_layers, config.model.readout) == (
+        30,
+        20,
+        "mlp",
+    )
+    assert config.seed == 41
+
+
+def test_node_defaults_are_the_papers():
+    cs, texas = TrainConfig("cs"), TrainConfig("texas")
+    assert (cs.optimizer.name, cs.optimizer.weight_decay) == ("adamw", 0.1)
+    assert (cs.loop.max_epochs, cs.stopping.patience, cs.stopping.ties) == (10000, 50, True)
+    assert (texas.optimizer.name, texas.optimizer.weight_decay) == ("adam", 0.01)
+    assert (texas.loop.max_epochs, texas.stopping.patience) == (1500, 100)
+
+
+@pytest.mark.parametrize(
+    ("radius", "passes", "epochs", "batch"),
+    [(2, 1000, 50, 64), (3, 100, 500, 64), (5, 100, 500, 1024), (8, 100, 500, 2048)],
+)
+def test_tree_defaults_follow_the_radius(radius, passes, epochs, batch):
+    config = TrainConfig(task={"name": "tree-neighbors-match", "radius": radius})
+    assert config.model.num_layers == radius + 1
+    assert config.loop.passes_per_epoch == passes
+    assert config.loop.max_epochs == epochs
+    assert config.loop.batch_size == batch
+    assert (config.schedule.name, config.schedule.factor, config.schedule.patience) == (
+        "plateau",
+        0.5,
+        10,
+    )
+    assert (config.stopping.split, config.stopping.target) == ("train", 1.0)
+
+
+@pytest.mark.parametrize("task", list(TASKS))
+@pytest.mark.parametrize("model", available_models())
+def test_every_model_has_a_configuration_for_every_task(task, model):
+    config = TrainConfig(task, model={"name": model})
+    assert config.task.name == task
+    assert config.model.name == model
+
+
+def test_given_settings_go_before_defaults_and_the_rest_stays():
+    config = TrainConfig("sssp", optimizer={"lr": 0.1}, model={"epsilon": 0.5})
+    assert (config.optimizer.lr, config.optimizer.weight_decay) == (0.1, 1e-6)
+    assert (config.model.options["epsilon"], config.model.options["gamma"]) == (0.5, 0.1)
+
+
+def test_none_is_a_word_where_a_setting_may_be_absent():
+    config = TrainConfig("sssp", stopping={"patience": "none"}, loop={"clip_norm": "none"})
+    assert config.stopping.patience is None
+    assert config.loop.clip_norm is None
+    with pytest.raises(ValidationError):
+        TrainConfig("sssp", loop={"max_epochs": "none"})
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"task": "ssp"}, "task='ssp' is not known. Did you mean 'sssp'"),
+        ({"task": "sssp", "model": {"name": "gcni"}}, "'gcni' is not known. Did you mean 'gcnii'"),
+        (
+            {"task": "sssp", "model": {"epsilonn": 1}},
+            "'epsilonn' for the model 'adgn'. Did you mean",
+        ),
+        ({"task": "sssp", "model": {"num_layer": 1}}, "Did you mean 'num_layers'"),
+        ({"task": "sssp", "optimiser": {}}, "Did you mean 'optimizer'"),
+        ({"task": "sssp", "loop": {"max_epoch": 2}}, "Did you mean 'max_epochs'"),
+        ({"task": "sssp", "lr": 0.1}, "Did you mean 'optimizer.lr'"),
+        ({"task": {"name": "cs", "radius": 3}}, "unknown key 'radius'"),
+        ({"task": "sssp", "optimizer": {"lr": -1}}, "greater than 0"),
+        ({"task": "sssp", "optimizer": {"lr": float("nan")}}, "finite"),
+        ({"task": "sssp", "optimizer": {"momentum": 0.5}}, "has no effect with 'adam'"),
+        ({"task": "sssp", "device": "gpu"}, "device='gpu' is not known"),
+        ({"task": "sssp", "seed": -1}, "greater than or equal to 0"),
+        ({"task": "sssp", "model": {"epsilon": -1.0}}, "epsilon"),
+        ({"task": "sssp", "model": {"phi": object()}}, "names and numbers"),
+        ({}, "task is missing"),
+        ({"task": {"radius": 3}}, "task.name is missing"),
+    ],
+)
+def test_wrong_settings_are_told_with_the_nearest_right_one(settings, message):
+    with pytest.raises(ValidationError, match=message.replace("(", r"\(")):
+        TrainConfig(**settings)
+
+
+def test_configurations_do_not_change():
+    with pytest.raises(ValidationError, match="frozen"):
+        TrainConfig("sssp").seed = 3
+
+
+def test_merging_leaves_its_arguments_as_they_are():
+    base, over = {"a": {"b": 1, "c": 2}}, {"a": {"b": 3}}
+    assert merged(base, over) == {"a": {"b": 3, "c": 2}}
+    assert base == {"a": {"b": 1, "c": 2}}

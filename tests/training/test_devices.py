@@ -1,0 +1,15 @@
+import pytest
+import torch
+
+from adgn.training.devices import resolve_device
+
+
+def test_auto_takes_a_gpu_where_there_is_one():
+    assert resolve_device("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def test_devices_that_are_not_there():
+    with pytest.raises(ValueError, match="torch sees"):
+        resolve_device(f"cuda:{torch.cuda.device_count()}")
+    with pytest.raises(ValueError, match="'gpu' is not known"):
+        resolve_device("gpu")

@@ -1,0 +1,86 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import accuracy_score, f1_score, mean_absolute_error
+
+from adgn.training import ClassificationMetrics, LabelledBatch, RegressionMetrics
+from adgn.training.metrics import log10
+
+
+def node_batch(counts, y):
+    """A batch of graphs with these node counts, weighed as the loss of the paper does."""
+    counts = torch.tensor(counts)
+    weight = (1 / (counts * len(counts))).repeat_interleave(counts)
+    return LabelledBatch(x=y, graph=y, y=y, size=len(counts), num_graphs=len(counts), weight=weight)
+
+
+@given(
+    st.lists(st.lists(st.integers(1, 5), min_size=1, max_size=4), min_size=1, max_size=4),
+    st.integers(0, 1000),
+)
+def test_regression_scores_are_means_over_graphs_of_means_over_nodes(batches, seed):
+    generator = torch.Generator().manual_seed(seed)
+    metrics, per_graph, per_batch, absolute = RegressionMetrics(), [], [], []
+    for counts in batches:
+        y = torch.randn(sum(counts), 1, generator=generator)
+        output = torch.randn(sum(counts), 1, generator=generator)
+        metrics.update(output, node_batch(counts, y))
+        pieces = (output - y).double().split(counts)
+        errors = [float((piece**2).mean()) for piece in pieces]
+        absolute += [float(piece.abs().mean()) for piece in pieces]
+        per_graph += errors
+        per_batch.append(np.mean(errors))
+    scores = metrics.compute()
+    assert scores["mse"] == pytest.approx(np.mean(per_graph), rel=1e-6)
+    assert scores["log10_mse"] == pytest.approx(math.log10(np.mean(per_graph)), abs=1e-6)
+    assert scores["log10_mse_paper"] == pytest.approx(math.log10(np.mean(per_batch)), abs=1e-6)
+    assert scores["mae"] == pytest.approx(np.mean(absolute), rel=1e-6)
+
+
+def test_paper_metric_counts_a_short_batch_like_a_full_one():
+    metrics = RegressionMetrics()
+    for error, graphs in ((1.0, 512), (10.0, 256)):
+        y = torch.zeros(graphs, 1)
+        metrics.update(y + error, LabelledBatch(x=y, graph=y, y=y, size=graphs))
+    scores = metrics.compute()
+    assert 10 ** scores["log10_mse_paper"] == pytest.approx((1 + 100) / 2)
+    assert scores["mse"] == pytest.approx((512 + 256 * 100) / 768)
+
+
+@given(st.integers(2, 6), st.integers(1, 40), st.integers(0, 1000))
+def test_classification_scores_agree_with_scikit_learn(classes, rows, seed):
+    generator = torch.Generator().manual_seed(seed)
+    y = torch.randint(classes, (rows,), generator=generator)
+    logits = torch.randn(rows, classes, generator=generator)
+    metrics = ClassificationMetrics()
+    for part in torch.arange(rows).split(7):
+        batch = LabelledBatch(x=logits, graph=logits, y=y[part], size=len(part))
+        metrics.update(logits[part], batch)
+    scores = metrics.compute()
+    predicted = logits.argmax(dim=1)
+    assert scores["accuracy"] == pytest.approx(accuracy_score(y, predicted))
+    assert scores["macro_f1"] == pytest.approx(f1_score(y, predicted, average="macro"))
+    expected = float(torch.nn.functional.cross_entropy(logits, y))
+    assert scores["loss"] == pytest.approx(expected, rel=1e-5)
+
+
+def test_mae_agrees_with_scikit_learn_on_a_single_graph():
+    y, output = torch.randn(9, 1), torch.randn(9, 1)
+    metrics = RegressionMetrics()
+    metrics.update(output, LabelledBatch(x=y, graph=y, y=y, size=9))
+    assert metrics.compute()["mae"] == pytest.approx(mean_absolute_error(y, output), rel=1e-6)
+
+
+@pytest.mark.parametrize("metrics", [RegressionMetrics, ClassificationMetrics])
+def test_no_batches_no_scores(metrics):
+    with pytest.raises(ValueError, match="empty"):
+        metrics().compute()
+
+
+def test_log10_of_zero_and_of_what_is_no_number():
+    assert log10(0.0) == -math.inf
+    assert math.isnan(log10(math.nan))

@@ -1,0 +1,92 @@
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from adgn.training import DamagedRunError, RunDirectory, RunError, TrainConfig
+from adgn.training.config import CheckpointConfig
+from adgn.training.run import RunJournal, strict_json
+
+
+def test_directory_of_a_live_process_is_refused_and_of_a_dead_one_is_not(tmp_path):
+    code = """
+        import sys
+        from adgn.training import RunDirectory
+        with RunDirectory(sys.argv[1]).lock():
+            print("locked", flush=True)
+            sys.stdin.read()
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code), str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout.readline() == "locked\n"
+    directory = RunDirectory(tmp_path)
+    with pytest.raises(RunError, match="in use by another process"), directory.lock():
+        pass
+    process.kill()
+    process.communicate()
+    with directory.lock():
+        pass
+
+
+def test_foreign_directories_are_left_alone(tmp_path):
+    (tmp_path / "thesis.doc").write_text("precious")
+    with pytest.raises(RunError, match=r"holds 'thesis.doc', but no run"):
+        RunDirectory(tmp_path).make()
+
+
+def test_left_over_temporary_files_are_no_hindrance(tmp_path):
+    (tmp_path / ".config.toml.tmp").write_text("half a con")
+    directory = RunDirectory(tmp_path)
+    directory.make()
+    directory.begin(TrainConfig("sssp"))
+    assert directory.config() == TrainConfig("sssp")
+
+
+def test_damaged_files_are_told(tmp_path):
+    directory = RunDirectory(tmp_path)
+    directory.config_file.write_text("seed = ")
+    with pytest.raises(DamagedRunError, match=r"config.toml cannot be used.*not valid TOML"):
+        directory.config()
+    directory.config_file.write_text('sead = 3\n[task]\nname = "sssp"\n')
+    with pytest.raises(DamagedRunError, match="Did you mean 'seed'"):
+        directory.config()
+    directory.result_file.write_text('{"task": ')
+    with pytest.raises(DamagedRunError, match=r"result.json is damaged"):
+        directory.result()
+
+
+def test_a_run_that_has_not_begun_has_neither_history_nor_result(tmp_path):
+    directory = RunDirectory(tmp_path)
+    assert directory.history() == []
+    assert directory.result() is None
+    assert directory.load_state(TrainConfig("sssp")) is None
+
+
+@pytest.mark.parametrize(
+    ("cadence", "expected"),
+    [
+        ({"every_seconds": 0.0}, [True, True, True]),
+        ({"every_seconds": None}, [False, False, False]),
+        ({"every_seconds": None, "every_epochs": 2}, [False, True, True]),
+        ({"every_seconds": 3600.0}, [False, False, False]),
+    ],
+)
+def test_cadence_of_states(tmp_path, cadence, expected):
+    config = TrainConfig("sssp", checkpoint=cadence)
+    assert config.checkpoint == CheckpointConfig(**cadence)
+    journal = RunJournal(RunDirectory(tmp_path), config)
+    with journal.metrics:
+        state = {"best_weights": None, "stopping": {"best_epoch": None}, "progress": {"epoch": 0}}
+        journal.save(state)
+        assert [journal.due(epoch) for epoch in (1, 2, 3)] == expected
+
+
+def test_scores_that_are_not_finite_are_null():
+    assert strict_json({"a": [float("nan"), 1.5], "b": {"c": float("inf")}}) == (
+        '{"a": [null, 1.5], "b": {"c": null}}'
+    )

@@ -1,0 +1,339 @@
+import pytest
+import torch
+from torch import nn
+from torch_geometric.data import Data
+from torch_geometric.loader import DataLoader
+from torch_geometric.nn import GCNConv
+
+from adgn.data import GraphTransfer
+from adgn.nn import ADGN
+from adgn.training import (
+    DivergedError,
+    EarlyStopping,
+    FullGraph,
+    Interrupted,
+    LabelledBatch,
+    Observer,
+    PackedBatches,
+    Trainer,
+)
+from adgn.training.seeding import own_randomness
+from adgn.training.trainer import MemoryJournal
+
+
+class Keeper(MemoryJournal):
+    """A journal that keeps every state, as if it were due after every step."""
+
+    def __init__(self):
+        super().__init__()
+        self.states = []
+
+    def due(self, epoch):
+        return True
+
+    def save(self, state):
+        copied = {
+            key: {k: v.clone() if isinstance(v, torch.Tensor) else v for k, v in value.items()}
+            if key in ("weights", "best_weights") and value
+            else value
+            for key, value in state.items()
+        }
+        copied["optimizer"] = {
+            "param_groups": [dict(group) for group in state["optimizer"]["param_groups"]],
+            "state": {
+                n: {k: v.clone() for k, v in s.items()}
+                for n, s in state["optimizer"]["state"].items()
+            },
+        }
+        copied["lines"] = list(self.lines)
+        self.states.append(copied)
+
+
+def graphs(split, count):
+    return GraphTransfer("line", 2, split, num_graphs=count).packed
+
+
+def make(*, journal=None, epochs=3, dropout=0.3, **options):
+    with own_randomness(0):
+        model = ADGN(2, 5, 1, num_layers=2, epsilon=0.7, dropout=dropout)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    options.setdefault("schedule", torch.optim.lr_scheduler.StepLR(optimizer, 2))
+    return Trainer(
+        model,
+        PackedBatches(graphs("train", 10), 4, seed=1),
+        PackedBatches(graphs("val", 5), 4),
+        optimizer=optimizer,
+        max_epochs=epochs,
+        seed=2,
+        journal=journal,
+        **options,
+    )
+
+
+def weights(trainer):
+    return [weight.tolist() for weight in trainer.model.state_dict().values()]
+
+
+def test_training_lowers_the_loss_and_keeps_the_best_weights():
+    trainer = make(epochs=60, dropout=0.0, schedule=None)
+    assert trainer.fit() == "max_epochs"
+    lines = trainer.journal.lines
+    assert lines[-1]["train_loss"] < 0.5 * lines[0]["train_loss"]
+    trainer.restore_best()
+    best = min(line["val"]["log10_mse"] for line in lines)
+    assert trainer.evaluate("val")["log10_mse"] == best
+    assert trainer.stopping.best == best
+
+
+def test_every_state_leads_to_the_same_end():
+    journal = Keeper()
+    whole = make(journal=journal)
+    whole.fit()
+    assert len(journal.states) > 10  # after every step and epoch, at the start and at the end
+    for state in journal.states:
+        again = make(journal=MemoryJournal())
+        again.journal.lines = list(state["lines"])
+        again.load_state_dict(state)
+        again.fit()
+        assert weights(again) == weights(whole)
+        assert again.journal.lines == journal.lines
+        assert [w.tolist() for w in again.best_weights.values()] == [
+            w.tolist() for w in whole.best_weights.values()
+        ]
+
+
+def test_same_seed_same_bits_other_seed_others():
+    runs = [make(), make(), make()]
+    runs[2].seed = 3
+    for run in runs:
+        run.fit()
+    assert weights(runs[0]) == weights(runs[1]) != weights(runs[2])
+
+
+def test_global_random_numbers_are_left_alone():
+    before = torch.get_rng_state()
+    make().fit()
+    assert torch.get_rng_state().equal(before)
+
+
+def test_stop_request_ends_after_the_step_and_goes_on_exactly():
+    class Stop(Observer):
+        steps = 0
+
+        def on_step(self, trainer):
+            self.steps += 1
+            if self.steps == 4:
+                trainer.request_stop()
+
+    whole, journal = make(), Keeper()
+    whole.fit()
+    stopped = make(journal=journal, observers=[Stop()])
+    with pytest.raises(Interrupted, match="epoch 2") as stop:
+        stopped.fit()
+    assert stop.value.epoch == 2
+    again = make()
+    again.load_state_dict(journal.states[-1])
+    again.fit()
+    assert weights(again) == weights(whole)
+    stopped.fit()  # the same object goes on, too
+    assert weights(stopped) == weights(whole)
+
+
+def test_accumulated_batches_are_one_large_batch():
+    def trained(batch_size, accumulate):
+        with own_randomness(0):
+            model = ADGN(2, 5, 1, num_layers=2).double()
+        source = PackedBatches(graphs("train", 10), batch_size)
+        source.graphs.x.data = source.graphs.x.double()
+        source.graphs.y.data = source.graphs.y.double()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        trainer = Trainer(model, source, optimizer=optimizer, max_epochs=3, accumulate=accumulate)
+        trainer.fit()
+        return model.state_dict()
+
+    whole, parts = trained(10, 1), trained(3, 4)  # batches of 3, 3, 3 and 1 graphs
+    for name, weight in whole.items():
+        torch.testing.assert_close(weight, parts[name])
+
+
+def test_gradients_are_clipped():
+    trainer = make(epochs=1, schedule=None, clip_norm=1e-6)
+    trainer.optimizer = torch.optim.SGD(trainer.model.parameters(), lr=1.0)
+    before = [p.detach().clone() for p in trainer.model.parameters()]
+    trainer.fit()
+    moved = sum(
+        float((a - b.detach()).square().sum())
+        for a, b in zip(before, trainer.model.parameters(), strict=True)
+    )
+    assert 0 < moved**0.5 <= 3 * 1e-6 * 1.001  # three steps
+
+
+def test_evaluation_cadence_and_passes_per_epoch():
+    trainer = make(epochs=5, evaluate_every=2, passes_per_epoch=3)
+    trainer.fit()
+    assert ["val" in line for line in trainer.journal.lines] == [False, True, False, True, True]
+    assert trainer.progress.passes == 15
+
+
+def test_early_stopping_by_patience_and_target():
+    trainer = make(epochs=500, stopping=EarlyStopping("min", patience=0, ties=False))
+    assert trainer.fit() == "patience"
+    assert trainer.progress.epoch < 500
+    trainer = make(epochs=500, stopping=EarlyStopping("min", target=5.0))
+    assert trainer.fit() == "target"
+    assert trainer.progress.epoch == 1
+
+
+class Explodes(nn.Module):
+    """Finite at first, then not: what divergence looks like from outside."""
+
+    def __init__(self, calls):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(2, 1))
+        self.calls = calls
+
+    def forward(self, x, edge_index):
+        self.calls -= self.training
+        return x @ self.weight * (float("nan") if self.calls < 0 else 1.0)
+
+
+def test_divergence_stops_with_the_epoch_and_advice_and_keeps_finite_states():
+    journal = Keeper()
+    trainer = Trainer(
+        Explodes(7), PackedBatches(graphs("train", 10), 4), max_epochs=9, journal=journal
+    )
+    with pytest.raises(DivergedError, match=r"train loss is not finite in epoch 3.*Lower") as error:
+        trainer.fit()
+    assert error.value.epoch == 3
+    assert all(
+        bool(weight.isfinite().all())
+        for state in journal.states
+        for weight in state["weights"].values()
+    )
+
+
+def test_weights_that_are_not_finite_are_never_saved():
+    trainer = make(journal=Keeper())
+    with torch.no_grad():
+        next(trainer.model.parameters()).fill_(float("nan"))
+    with pytest.raises(DivergedError, match="a weight is not finite"):
+        trainer.fit()
+    assert trainer.journal.states == []
+
+
+def test_divergence_inside_the_network_is_divergence_but_wrong_data_is_not():
+    trainer = make(epochs=50, dropout=0.0, schedule=None)
+    trainer.optimizer = torch.optim.SGD(trainer.model.parameters(), lr=1e30)
+    with pytest.raises(DivergedError, match="diverged"):
+        trainer.fit()
+    packed = graphs("train", 4)
+    packed.x[0, 0] = float("inf")
+    with pytest.raises(ValueError, match="not finite") as error:
+        Trainer(ADGN(2, 5, 1, num_layers=2), PackedBatches(packed, 4)).fit()
+    assert not isinstance(error.value, DivergedError)
+
+
+class PlainGCN(nn.Module):
+    """A user's own model, with PyG's layers and without any option of ours."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = GCNConv(2, 8), GCNConv(8, 3)
+
+    def forward(self, x, edge_index):
+        return self.second(self.first(x, edge_index).relu(), edge_index)
+
+
+def test_any_module_on_any_loader_of_masked_data():
+    with own_randomness(1):
+        y = torch.arange(12) % 3
+        x = torch.randn(12, 2) + y.view(-1, 1)
+        mask = torch.rand(12) < 0.6
+        edges = torch.stack([torch.arange(12), torch.arange(12).roll(3)])
+        data = Data(x=x, edge_index=edges, y=y, train_mask=mask, val_mask=~mask)
+        model = PlainGCN()
+    trainer = Trainer(
+        model,
+        DataLoader([data]),
+        DataLoader([data]),
+        objective="classification",
+        optimizer=torch.optim.Adam(model.parameters(), lr=0.05),
+        max_epochs=60,
+    )
+    trainer.fit()
+    assert trainer.evaluate("train")["accuracy"] > 0.9
+
+
+def test_own_forward_and_a_graph_level_module():
+    class Mean(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lin = nn.Linear(2, 1)
+
+        def forward(self, x, edge_index, batch, batch_size):
+            total = torch.zeros(batch_size, 2).index_add(0, batch, x)
+            return self.lin(total)
+
+    source = PackedBatches(graphs("train", 10), 4, seed=0)
+    trainer = Trainer(Mean(), source, max_epochs=2)
+    trainer.fit()
+    seen = []
+
+    def forward(model, batch: LabelledBatch):
+        seen.append(batch.num_graphs)
+        return model(batch.x, None, batch.batch, batch.num_graphs)
+
+    Trainer(Mean(), source, max_epochs=1, forward=forward).fit()
+    assert seen[:3] == [4, 4, 2]
+
+
+def test_outputs_that_do_not_fit_the_targets_are_refused_at_the_first_step():
+    with pytest.raises(ValueError, match=r"output has shape \[4, 2\], but the targets \[4, 1\]"):
+        Trainer(ADGN(2, 5, 2, num_layers=2), PackedBatches(graphs("train", 4), 4)).fit()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_epochs": 0}, "max_epochs=0"),
+        ({"accumulate": 0}, "accumulate=0"),
+        ({"clip_norm": 0.0}, "clip_norm=0.0"),
+        ({"monitor": "log10_mes"}, "Did you mean 'log10_mse'"),
+        ({"monitor_split": "val"}, "has no batches"),
+        ({"objective": "regresion"}, "Did you mean 'regression'"),
+    ],
+)
+def test_wrong_arguments_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        Trainer(ADGN(2, 5, 1, num_layers=2), PackedBatches(graphs("train", 4), 4), **options)
+
+
+def test_no_train_batches():
+    with pytest.raises(ValueError, match="train batches are empty"):
+        Trainer(PlainGCN(), [], objective="classification").fit()
+
+
+def test_dropout_is_off_in_evaluation_and_the_mode_comes_back():
+    trainer = make(dropout=0.5)
+    trainer.model.train()
+    assert trainer.evaluate("val") == trainer.evaluate("val")
+    assert trainer.model.training
+
+
+def test_restoring_the_best_needs_a_best():
+    with pytest.raises(ValueError, match="call fit first"):
+        make().restore_best()
+
+
+def test_single_graph_with_masks_trains_on_its_train_nodes_only():
+    x, y = torch.eye(4), torch.tensor([0, 1, 0, 1])
+    edges = torch.empty(2, 0, dtype=torch.long)
+    model = ADGN(4, 4, 2, num_layers=1)
+    train = FullGraph(x, edges, y, torch.tensor([0, 1]))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    trainer = Trainer(model, train, objective="classification", optimizer=optimizer, max_epochs=1)
+    before = model.encoder.weight.detach().clone()
+    trainer.fit()
+    moved = (model.encoder.weight.detach() - before).abs().sum(dim=0)
+    assert (moved[:2] > 0).all()
+    assert (moved[2:] == 0).all()
