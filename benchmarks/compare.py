@@ -8,11 +8,12 @@ import torch
 
 from adgn.graph import backend
 from benchmarks.cases import OURS, node_steps, property_epochs
-from benchmarks.data import many_graphs, node_task
+from benchmarks.data import many_graphs, node_task, web_task
 from benchmarks.timing import Step, interleaved, peak_megabytes
 
 PHYSICS = "Coauthor/Physics/raw/ms_academic_phy.npz"
 COMPUTERS = "Amazon/Computers/raw/amazon_electronics_computers.npz"
+TEXAS = "WebKB/texas/raw"
 
 
 def cases(folder: Path, only: str | None) -> dict[str, Callable[[], dict[str, Step]]]:
@@ -21,7 +22,7 @@ def cases(folder: Path, only: str | None) -> dict[str, Callable[[], dict[str, St
         "property": lambda: property_epochs(many_graphs(), only=only),
         "physics": lambda: node_steps(node_task(folder / PHYSICS), 10, 64, "gcn", only),
         "computers": lambda: node_steps(node_task(folder / COMPUTERS), 30, 64, "gcn", only),
-        "texas": lambda: node_steps(texas(folder), 10, 64, "gcn", only),
+        "texas": lambda: node_steps(web_task(folder / TEXAS), 10, 64, "gcn", only),
     }
 
 

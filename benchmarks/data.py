@@ -46,6 +46,19 @@ def node_task(path: Path) -> NodeTask:
     return NodeTask(features, torch.from_numpy(edges), classes, train)
 
 
+def web_task(folder: Path) -> NodeTask:
+    """A WebKB graph out of its raw text files: directed edges, binary features."""
+    lines = (folder / "out1_node_feature_label.txt").read_text().splitlines()[1:]
+    rows = sorted((line.split("\t") for line in lines), key=lambda row: int(row[0]))
+    features = torch.tensor([[float(v) for v in row[1].split(",")] for row in rows])
+    pairs = (folder / "out1_graph_edges.txt").read_text().splitlines()[1:]
+    edges = torch.tensor([[int(v) for v in pair.split("\t")] for pair in pairs]).t()
+    classes = torch.tensor([int(row[2]) for row in rows])
+    with np.load(folder / f"{folder.parent.name}_split_0.6_0.2_0.npz") as split:
+        train = torch.from_numpy(split["train_mask"]).nonzero().squeeze(-1)
+    return NodeTask(features.to_sparse_csr(), edges.contiguous(), classes, train)
+
+
 def random_task(nodes: int, edges: int, features: int, classes: int, seed: int = 0) -> NodeTask:
     """A random undirected graph of about `edges` directed edges, with dense-ish features."""
     generator = torch.Generator().manual_seed(seed)

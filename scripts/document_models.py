@@ -87,12 +87,13 @@ def measured(figures: dict[str, Any]) -> str:
         f"{figures['layers']} layers, {figures['units']} units, one training step (taking the "
         f"batch out of prepared graphs, forward, backward, Adam) on a batch of {batch['graphs']} "
         f"random graphs with {batch['nodes']} nodes and {batch['edges']} directed edges in all. "
-        f"Time is the fastest of {figures['steps']} steps, which other work on the machine disturbs "
-        "least (the medians are in `results/models.json`); memory is the peak of the process above "
-        f"what it held before the first full step. Measured on {figures['date']} at commit "
-        f"{figures['commit']}, {figures['machine']}, torch {figures['torch']}, "
-        f"{figures['threads']} thread(s), by `python benchmarks/models.py`. Times differ between "
-        "machines; compare within the table.\n"
+        f"Time is the fastest of {figures['steps']} steps, which other work on the machine "
+        "disturbs least (the medians are in `results/models.json`); memory is the peak of the "
+        "process above what it held before the first full step. Measured on "
+        f"{figures['date']} at commit {figures['commit']}, {figures['machine']}, torch "
+        f"{figures['torch']}, {figures['threads']} thread(s), load average "
+        f"{figures['load_average']:.1f} at the start, by `python benchmarks/models.py`. Times "
+        "differ between machines; compare within the table.\n"
     )
     rows = [
         [

@@ -122,7 +122,9 @@ def diagnose(
         reach = sensitivity(
             model, x, edge_index, node, edge_weight=edge_weight, probes=probes, seed=seed
         )
-        layer = layer_spectrum(model, x, edge_index, edge_weight=edge_weight, count=2, seed=seed)
+        layer = layer_spectrum(
+            model, x, edge_index, edge_weight=edge_weight, count=2, tolerance=1e-3, seed=seed
+        )
         if layer.note:
             notes.append(layer.note)
     except DivergedError as error:

@@ -8,39 +8,44 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from adgn.cli.console import console, print_table
+from adgn.cli.demo_property import property_demo
 
 if TYPE_CHECKING:
     from adgn.training import Observer
 
-app = typer.Typer(help="See what the method is for, in a few minutes.")
+app = typer.Typer(help="See what the method is for, in a few minutes.", no_args_is_help=True)
 
-Out = Annotated[Path, typer.Option(help="Where results go.", file_okay=False)]
+Out = Annotated[Path, typer.Option(help="Where everything it makes goes.", file_okay=False)]
 
 
 @app.callback(invoke_without_command=True)
 def demo(context: typer.Context, out: Out = Path("demo")) -> None:
     """Without a name: the property demo."""
     if context.invoked_subcommand is None:
-        property_(out)
+        property_demo(out)
 
 
 @app.command("property")
 def property_(out: Out = Path("demo")) -> None:
-    """Properties of small graphs (diameter, distances) from A-DGN and GCN, side by side."""
-    from adgn.cli.demo_property import property_demo
-
+    """Predict the diameter of graphs and the distances from a node: A-DGN and GCN."""
     property_demo(out)
 
 
 @app.command()
 def transfer(
     out: Out = Path("demo"),
+    distance: Annotated[
+        list[int] | None,
+        typer.Option(
+            min=1, help="Edges between the ends; may be repeated. Default: 5, 10, 20 and 50."
+        ),
+    ] = None,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the train lines.")] = 20,
     seed: Annotated[int, typer.Option(min=0, help="Seed of weights and data.")] = 0,
 ) -> None:
     """A number put on one end of a line must be reported at the other: A-DGN and GCN."""
     from adgn.cli.training_progress import shown_progress
-    from adgn.experiments.transfer import run_transfer
+    from adgn.experiments.transfer import DISTANCES, run_transfer
     from adgn.report.transfer import TRANSFER_COLUMNS, transfer_figure, transfer_rows
 
     @contextmanager
@@ -49,7 +54,7 @@ def transfer(
             yield [shown.observer]
 
     out.mkdir(parents=True, exist_ok=True)
-    outcomes = list(run_transfer(epochs=epochs, seed=seed, watch=watch))
+    outcomes = list(run_transfer(distance or DISTANCES, epochs=epochs, seed=seed, watch=watch))
     print_table(TRANSFER_COLUMNS, transfer_rows(outcomes))
     picture = out / "transfer.png"
     transfer_figure(outcomes).savefig(picture, dpi=150)

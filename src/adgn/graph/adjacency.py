@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, TypeAlias, Union
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 from torch_geometric import EdgeIndex
 
 from adgn.choices import unknown_name
@@ -139,9 +140,18 @@ def _from_edges(
 
     if edge_weight is None:
         return cached((edge_index,), ("operator", normalization, num_nodes, dtype), build)
-    if edge_weight.requires_grad:
-        return build()  # its autograd history belongs to this step alone
+    if _is_differentiated(edge_weight):
+        return build()  # its history or tangent belongs to this step alone
     return cached((edge_index, edge_weight), ("operator", normalization, num_nodes, dtype), build)
+
+
+def _is_differentiated(weight: Tensor) -> bool:
+    """Whether a derivative is taken in `weight`, backward, forward or by `torch.func`."""
+    return (
+        weight.requires_grad
+        or bool(torch._C._functorch.is_functorch_wrapped_tensor(weight))
+        or forward_ad.unpack_dual(weight).tangent is not None  # type: ignore[no-untyped-call]
+    )
 
 
 def _from_sparse(

@@ -70,8 +70,9 @@ class SparsePattern:
         if library is not None and found is not None:
             rowptr, sorted_col, slot = found
             csr = CSR(rowptr, sorted_col, shape)
-            *turned, order = calls.transpose(library, rowptr, sorted_col, shape)
-            return cls._with_transpose(csr, CSR(*turned, shape[::-1]), order), slot
+            rowptr, sorted_col, order = calls.transpose(library, rowptr, sorted_col, shape)
+            transposed = CSR(rowptr, sorted_col, (shape[1], shape[0]))
+            return cls._with_transpose(csr, transposed, order), slot
         columns = shape[1]
         key = row.long() * columns + col.long()
         unique, slot = torch.unique(key, sorted=True, return_inverse=True)

@@ -1,6 +1,6 @@
 """The anti-symmetric layer: one update, used by every A-DGN in the package."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -17,7 +17,7 @@ from adgn.nn.aggregation import (
     resolve_aggregation,
 )
 from adgn.nn.conv import GraphConvolution
-from adgn.nn.integration import MEMORIES, Memory, integrate
+from adgn.nn.integration import MEMORIES, Memory, integrate, known_activation
 from adgn.nn.resolve import Activation, check_choice, resolve_activation
 
 
@@ -145,20 +145,10 @@ class AntiSymmetricConv(nn.Module):
     def _advance(
         self, num_steps: int, x: Tensor, edge_index: Adjacency, *args: Any, **kwargs: Any
     ) -> Tensor:
-        check_features(x, self.in_channels, like=self.W)
         check_edge_features(self.phi, kwargs.get("edge_attr"))
         if isinstance(self.phi, LinearAggregation):
-            return integrate(
-                x,
-                self.phi.operator(x, edge_index, *args, **kwargs),
-                self.own_weight().unsqueeze(0),
-                self.phi.lin.weight.unsqueeze(0),
-                None if self.bias is None else self.bias.unsqueeze(0),
-                epsilon=self.epsilon,
-                act=self.act,
-                num_steps=num_steps,
-                memory=self.memory,
-            )
+            return integrate_layers([self], num_steps, x, edge_index, *args, **kwargs)
+        check_features(x, self.in_channels, like=self.W)
         if isinstance(self.phi, GraphConvolution) and self.phi.edge_dim is None:
             edge_index, args, kwargs = self.phi.operator(x, edge_index, *args, **kwargs), (), {}
         own = self.own_weight().t()
@@ -178,6 +168,75 @@ class AntiSymmetricConv(nn.Module):
             f"{type(self).__name__}({self.in_channels}, phi={self.phi}, "
             f"num_iters={self.num_iters}, epsilon={self.epsilon}, gamma={self.gamma})"
         )
+
+
+def integrate_layers(
+    layers: Sequence[AntiSymmetricConv],
+    num_steps: int,
+    x: Tensor,
+    edge_index: Adjacency,
+    *args: Any,
+    **kwargs: Any,
+) -> Tensor:
+    """Applies layers that differ in nothing but their weights, as one integration.
+
+    Args:
+        layers: One layer with a linear aggregation, or some that passed `as_one_integration`.
+        num_steps: How many updates in all: any number for one layer, else one per layer.
+        x: States, `[..., N, d]`.
+        edge_index: The graph.
+        *args: For the aggregation, as in `AntiSymmetricConv.forward`.
+        **kwargs: The same.
+    """
+    first = layers[0]
+    phis = [layer.phi for layer in layers if isinstance(layer.phi, LinearAggregation)]
+    biases: list[Tensor] = [layer.bias for layer in layers if layer.bias is not None]
+    check_features(x, first.in_channels, like=first.W)
+    return integrate(
+        x,
+        phis[0].operator(x, edge_index, *args, **kwargs),
+        torch.stack([layer.own_weight() for layer in layers]),
+        torch.stack([phi.lin.weight for phi in phis]),
+        torch.stack(biases) if biases else None,
+        epsilon=first.epsilon,
+        act=first.act,
+        num_steps=num_steps,
+        memory=first.memory,
+    )
+
+
+def as_one_integration(layers: Iterable[nn.Module]) -> list[AntiSymmetricConv] | None:
+    """The layers, if one integration with stacked weights is all that they do; else `None`.
+
+    They must be of one kind with a linear aggregation, and nobody may listen in between.
+    """
+    every = list(layers)
+    alike = [layer for layer in every if type(layer) is AntiSymmetricConv]
+    if len(alike) != len(every):
+        return None
+    kinds = {
+        (
+            type(layer.phi),
+            layer.in_channels,
+            layer.epsilon,
+            known_activation(layer.act),
+            layer.memory,
+            layer.bias is None,
+        )
+        for layer in alike
+    }
+    observed = any(
+        layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks for layer in alike
+    )
+    if (
+        len(kinds) != 1
+        or observed
+        or not isinstance(alike[0].phi, LinearAggregation)
+        or known_activation(alike[0].act) is None
+        or (len(alike) > 1 and any(layer.num_iters != 1 for layer in alike))
+    ):
+        return None
+    return alike
 
 
 def check_gamma(gamma: float) -> None:

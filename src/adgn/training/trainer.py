@@ -123,7 +123,7 @@ class Trainer:
         >>> from torch_geometric.loader import DataLoader
         >>> loader = DataLoader(GraphTransfer("line", 2, num_graphs=8), batch_size=4, shuffle=True)
         >>> _ = torch.manual_seed(0)
-        >>> trainer = Trainer(ADGN(2, 8, 1, num_layers=2), loader, max_epochs=2)
+        >>> trainer = Trainer(ADGN(1, 8, 1, num_layers=2), loader, max_epochs=2)
         >>> trainer.fit()
         'max_epochs'
         >>> sorted(trainer.evaluate("train"))
