@@ -18,6 +18,13 @@ app = typer.Typer(help="See what the method is for, in a few minutes.", no_args_
 Out = Annotated[Path, typer.Option(help="Where everything it makes goes.", file_okay=False)]
 
 
+@app.callback(invoke_without_command=True)
+def demo(context: typer.Context, out: Out = Path("demo")) -> None:
+    """Without a name: the property demo."""
+    if context.invoked_subcommand is None:
+        property_demo(out)
+
+
 @app.command("property")
 def property_(out: Out = Path("demo")) -> None:
     """Predict the diameter of graphs and the distances from a node: A-DGN and GCN."""

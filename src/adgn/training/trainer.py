@@ -4,7 +4,6 @@ import inspect
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol
 
@@ -16,6 +15,7 @@ from adgn.choices import unknown_name
 from adgn.graph.checks import NonFiniteError
 from adgn.training.batches import BatchSource, LabelledBatch, LoaderBatches, Split
 from adgn.training.checkpoint import load_into
+from adgn.training.devices import thread_count
 from adgn.training.errors import DivergedError, Interrupted
 from adgn.training.metrics import Scores
 from adgn.training.objective import Objective, resolve_objective
@@ -123,7 +123,7 @@ class Trainer:
         >>> from torch_geometric.loader import DataLoader
         >>> loader = DataLoader(GraphTransfer("line", 2, num_graphs=8), batch_size=4, shuffle=True)
         >>> _ = torch.manual_seed(0)
-        >>> trainer = Trainer(ADGN(2, 8, 1, num_layers=2), loader, max_epochs=2)
+        >>> trainer = Trainer(ADGN(1, 8, 1, num_layers=2), loader, max_epochs=2)
         >>> trainer.fit()
         'max_epochs'
         >>> sorted(trainer.evaluate("train"))
@@ -220,7 +220,7 @@ class Trainer:
             DivergedError: The loss, a score or a weight is no longer finite.
             Interrupted: `request_stop` was called; a state was saved.
         """
-        with own_randomness(self.seed), _threads(self.threads):
+        with own_randomness(self.seed), thread_count(self.threads):
             if self._random is not None:
                 restore_random_state(self._random)
                 self._random = None
@@ -430,19 +430,6 @@ class Trainer:
 def _finite(tensor: Tensor) -> bool:
     values = tensor.values() if tensor.layout == torch.sparse_csr else tensor
     return bool(torch.isfinite(values.detach()).all())
-
-
-@contextmanager
-def _threads(count: int) -> Iterator[None]:
-    """Torch's thread count inside: results depend on it in the last bits."""
-    before = torch.get_num_threads()
-    if count != before:
-        torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        if torch.get_num_threads() != before:
-            torch.set_num_threads(before)
 
 
 def _forward_of(model: nn.Module) -> Forward:
