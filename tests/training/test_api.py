@@ -209,7 +209,7 @@ def test_really_full_disk(tiny, tmp_path):
     mount = tmp_path / "small"
     mount.mkdir()
     made = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=96k", "tmpfs", str(mount)], capture_output=True
+        ["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(mount)], capture_output=True
     )
     if made.returncode:
         pytest.skip("mounting a small file system needs root")
