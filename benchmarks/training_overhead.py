@@ -25,6 +25,7 @@ from typing import Any
 
 import torch
 
+from adgn.graph import backend
 from adgn.training import Prepared, RunDirectory, TrainConfig, prepare
 from adgn.training.run import RunJournal
 
@@ -137,10 +138,11 @@ def main() -> None:
         "commit": commit,
         "machine": f"{platform.processor() or platform.machine()}, {platform.python_version()}",
         "torch": torch.__version__,
+        "kernels": backend().name,
         "threads": arguments.threads,
         "seconds_are": "CPU seconds per epoch, medians",
         "property": measure(property_config, 1, arguments.rounds),
-        "texas": measure(texas_config, 50, arguments.rounds),
+        "texas": measure(texas_config, 100, arguments.rounds),
     }
     json.dump(results, sys.stdout, indent=1)
     (ROOT / "results").mkdir(exist_ok=True)

@@ -306,6 +306,20 @@ def test_diverging_run_keeps_its_last_finite_state(tiny, tmp_path):
     assert not (tmp_path / "run" / "result.json").exists()
 
 
+def test_diverging_run_keeps_its_best_weights(tiny, tmp_path):
+    class Explode(Observer):
+        def on_epoch(self, trainer, line):
+            if line["epoch"] == 2:
+                trainer.optimizer.param_groups[0]["lr"] = 1e30
+
+    tiny["schedule"] = {"name": "none"}
+    with pytest.raises(DivergedError):
+        train(tiny, run_dir=tmp_path / "run", observers=[Explode()])
+    scores = evaluate(tmp_path / "run", ["val"])["val"]
+    best = min(line["val"]["log10_mse"] for line in RunDirectory(tmp_path / "run").history())
+    assert scores["log10_mse"] == best
+
+
 def test_settings_that_do_not_fit_the_task(tiny):
     with pytest.raises(ConfigError, match=r"stopping.monitor='accuracy' is not a score"):
         train(tiny, stopping={"monitor": "accuracy"})

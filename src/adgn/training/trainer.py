@@ -199,7 +199,7 @@ class Trainer:
         self._forward = _forward_of(model) if forward is None else forward
         self._random: Mapping[str, Any] | None = None
         self._stop_requested = False
-        self._checked: set[str] = set()
+        self._checked: set[tuple[torch.Size, torch.Size]] = set()
 
     def _source(self, batches: BatchSource | Iterable[Any], split: Split) -> BatchSource:
         if isinstance(batches, BatchSource):
@@ -226,6 +226,7 @@ class Trainer:
                 self._random = None
             else:
                 self._save()  # so that there is a state from the first moment on
+            self.model.train()
             while (reason := self.stop_reason()) is None:
                 self._epoch()
             self._save()
@@ -242,7 +243,8 @@ class Trainer:
 
     def _epoch(self) -> None:
         progress = self.progress
-        self.model.train()
+        if not self.model.training:  # walking over all modules takes time that small models feel
+            self.model.train()
         while progress.passes < (progress.epoch + 1) * self.passes_per_epoch:
             self._pass()
         started = time.perf_counter()
@@ -341,7 +343,7 @@ class Trainer:
             raise self._diverged("a state of the network", epoch) from error
         if batch.rows is not None and output.size(0) == batch.x.size(0):
             output = output[batch.rows]
-        key = f"{output.shape[1:]}{batch.y.shape[1:]}"
+        key = (output.shape[1:], batch.y.shape[1:])
         if key not in self._checked:
             self.objective.check(output, batch)
             self._checked.add(key)
@@ -361,12 +363,14 @@ class Trainer:
     ) -> Iterator[tuple[Tensor, LabelledBatch]]:
         """The model's outputs for the scored rows of each batch, without dropout."""
         was_training = self.model.training
-        self.model.eval()
+        if was_training:
+            self.model.eval()
         try:
             for batch in (self.sources[split] if source is None else source).batches(0):
                 yield self._output(batch), batch
         finally:
-            self.model.train(was_training)
+            if was_training:
+                self.model.train()
 
     def _keep_weights(self) -> None:
         weights = self.model.state_dict()
