@@ -44,8 +44,8 @@ def measurements(results: dict[str, Any]) -> str:
             )
     lines += [
         "",
-        f"CPU time per epoch with {results['threads']} thread(s), kernels {results['kernels']}, torch "
-        f"{results['torch']}, {results['date']}, commit {results['commit']}: "
+        f"CPU time per epoch with {results['threads']} thread(s), kernels {results['kernels']}, "
+        f"torch {results['torch']}, {results['date']}, commit {results['commit']}: "
         f"`{results['command']}`.",
     ]
     return "\n".join(lines)
