@@ -39,7 +39,7 @@ def measurements(results: dict[str, Any]) -> str:
             share = f"{100 * results[case]['loading_share']:.1f} %" if part == "training" else ""
             lines.append(
                 f"| {title}: {name} | {1000 * times['bare_seconds']:.2f} ms | "
-                f"{1000 * times['loop_seconds']:.2f} ms | {100 * times['overhead_cpu']:.1f} % | "
+                f"{1000 * times['loop_seconds']:.2f} ms | {100 * times['overhead']:.1f} % | "
                 f"{share} |"
             )
     lines += [
