@@ -20,6 +20,11 @@ class NodeTask:
     train: Tensor
 
     @property
+    def density(self) -> float:
+        """The share of feature entries that are not zero."""
+        return self.features.values().numel() / max(1, self.features.numel())
+
+    @property
     def num_classes(self) -> int:
         """How many classes there are."""
         return int(self.classes.max()) + 1
