@@ -62,7 +62,11 @@ class Machine(_Record):
 
 
 class CaseRecord(_Record):
-    """One case: its workloads, and where, when and how they were measured."""
+    """One case: its workloads, and where, when and how they were measured.
+
+    Attributes:
+        not_measured: What of the case was not measured, and why; empty where all was.
+    """
 
     date: str
     commit: str
@@ -75,6 +79,7 @@ class CaseRecord(_Record):
     quick: bool
     imports_mb: float
     points: tuple[PointRecord, ...]
+    not_measured: str = ""
 
 
 class BenchFile(_Record):

@@ -90,10 +90,19 @@ def run_case(
     run = _Run(case, options, lambda line: tell(f"{name}: {line}"))
     load = machine.load_average()
     points: list[PointRecord] = []
+    not_measured = ""
     for workload in _workloads(case, options):
-        points.append(_point(run, workload, points[-1] if points else None))
+        try:
+            points.append(_point(run, workload, points[-1] if points else None))
+        except WorkerError as error:
+            if not points:
+                raise BenchError(str(error)) from error
+            # What was measured before is kept; a larger workload would fare no better.
+            not_measured = f"{_about(workload)} and what follows: {error}"
+            run.tell(f"not measured: {not_measured}")
+            break
     if not points:
-        raise BenchError(f"{name}: max_edges={options.max_edges} leaves nothing to measure")
+        raise BenchError(f"max_edges={options.max_edges} leaves nothing to measure")
     return CaseRecord(
         date=datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         commit=machine.commit(),
@@ -106,6 +115,7 @@ def run_case(
         quick=options.quick,
         imports_mb=run.first["imports_mb"],
         points=tuple(points),
+        not_measured=not_measured,
     )
 
 
@@ -120,15 +130,11 @@ def _point(run: _Run, workload: Workload, before: PointRecord | None) -> PointRe
     left_out = {way: _why_not(run, workload, way, before) for way in run.case.ways}
     ways = tuple(way for way in run.case.ways if not left_out[way])
     if not ways:
-        raise BenchError("; ".join(f"{WAYS[way]}: {why}" for way, why in left_out.items()))
-    about = f"{workload.data}, {workload.layers} layers"
-    about += f", size {workload.size}" if workload.size else ""
+        raise WorkerError("; ".join(f"{WAYS[way]}: {why}" for way, why in left_out.items()))
+    about = _about(workload)
     run.tell(f"time of {about} by {', '.join(ways)}")
     arguments = (options.root, options.turns, options.round_seconds, options.threads)
-    try:
-        timed = run.ask(Job("time", workload, ways, *arguments))
-    except WorkerError as error:
-        raise BenchError(str(error)) from error
+    timed = run.ask(Job("time", workload, ways, *arguments))
     run.first = run.first or timed
     _check_losses({way: seen["losses"] for way, seen in timed["ways"].items()})
     records = {way: WayRecord(left_out=why) for way, why in left_out.items() if why}
@@ -143,6 +149,11 @@ def _point(run: _Run, workload: Workload, before: PointRecord | None) -> PointRe
         ways={way: records[way] for way in run.case.ways if way in records},
         **timed["sizes"],
     )
+
+
+def _about(workload: Workload) -> str:
+    size = f", size {workload.size}" if workload.size else ""
+    return f"{workload.data}, {workload.layers} layers{size}"
 
 
 def _peak(run: _Run, job: Job, about: str) -> tuple[float | None, str]:

@@ -213,6 +213,7 @@ def _note(case: CaseRecord) -> str:
         f"{case.backend}{instructions}, {case.threads} threads; load average "
         f"{case.load_average:.2f} at the start; median of at most {case.repeats} turns; "
         f"{case.imports_mb:.0f} MB of each peak are Python and its imports; {versions}."
+        + (f" Not measured: {case.not_measured}." if case.not_measured else "")
     )
 
 

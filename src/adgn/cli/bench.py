@@ -63,7 +63,7 @@ def bench(
     Each case is stored as soon as it is done.
     """
     # The room brings torch, which --help can do without.
-    from adgn.bench import BenchFile, Options, choose_cases, read, run_case, store
+    from adgn.bench import BenchError, BenchFile, Options, choose_cases, read, run_case, store
 
     chosen = choose_cases(cases or [], large=large)
     path = out or (QUICK if quick else FULL)
@@ -82,13 +82,14 @@ def bench(
                 options,
                 lambda line: messages.print(escape(line), highlight=False, soft_wrap=True),
             )
-        except RuntimeError as error:  # the other cases can still be measured
+        except BenchError as error:  # the other cases can still be measured
             failed.append(name)
             messages.print(f"[bold red]error:[/] {name}: {escape(str(error))}", soft_wrap=True)
             continue
         results = store(path, name, record)
-    _print(BenchFile(cases={n: c for n, c in results.cases.items() if n in chosen}))
-    if set(chosen) - set(failed):
+    measured = [name for name in chosen if name not in failed]
+    _print(BenchFile(cases={name: results.cases[name] for name in measured}))
+    if measured:
         console().print(f"written to {escape(str(path))}", highlight=False, soft_wrap=True)
     if failed:
         messages.print(f"[bold red]not measured:[/] {', '.join(failed)}")
