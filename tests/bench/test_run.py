@@ -83,7 +83,7 @@ def test_a_quick_run_measures_memory_where_that_is_asked(answers, monkeypatch):
     record = run_case("some", Options(quick=True))
     assert [point.edges for point in record.points] == [1000]
     assert record.quick
-    assert record.repeats == 3
+    assert record.repeats == 2
     assert record.points[0].ways["adgn"].peak_mb is None
     case = Case("s", (SMALL,), (SMALL,), ways=("adgn",), quick_memory=True)
     monkeypatch.setattr(run, "CASES", {"some": case})

@@ -17,9 +17,17 @@ def test_ways_take_turns():
         return step
 
     timed = interleaved({"a": way("a"), "b": way("b")}, repeats=2)
-    assert order == ["a", "a", "b", "b"] + ["a", "a", "b", "b"] * 2
+    # Before the first turn one step warms up and one tells how many make a turn.
+    assert order == ["a"] * 4 + ["b"] * 4 + ["a", "a", "b", "b"]
     assert all(len(seen.times) == 2 for seen in timed.values())
     assert all(taken >= 0.06 for seen in timed.values() for taken in seen.times)
+
+
+def test_a_long_step_is_a_turn_by_itself():
+    calls = []
+    timed = interleaved({"a": lambda: calls.append(time.sleep(0.11)) or 1.0}, repeats=3)
+    assert len(calls) == 1 + 3
+    assert len(timed["a"].times) == 3
 
 
 def test_no_round_starts_after_the_time_is_up():

@@ -75,7 +75,7 @@ CASES: Mapping[str, Case] = {
     "computers": Case(
         "Amazon Computers: many layers, dense features",
         _node("computers", 30, "gcn"),
-        _node("computers", 30, "gcn"),
+        _node("computers", 10, "gcn"),
         quick_memory=True,
     ),
     "pubmed": Case(
@@ -91,7 +91,7 @@ CASES: Mapping[str, Case] = {
     "scale": Case(
         "random graphs from small to large",
         _random(10_000, 100_000, 1_000_000, 10_000_000, LARGEST_EDGES),
-        _random(10_000, 100_000, 1_000_000),
+        _random(10_000, 100_000),
         ways=("adgn", "torch", "pyg", "pyg-csr"),
         quick_memory=True,
     ),

@@ -29,7 +29,7 @@ class Options:
 
     Args:
         quick: Smaller workloads, fewer turns, memory only where there is an aim for it.
-        repeats: Turns of each way; `None`: 7, or 3 for a quick run.
+        repeats: Turns of each way; `None`: 7, or 2 for a quick run.
         root: The data root.
         threads: Torch's; `None`: as they are.
         max_edges: Random graphs with more directed edges are left out.
@@ -46,12 +46,12 @@ class Options:
     @property
     def turns(self) -> int:
         """Turns of each way."""
-        return self.repeats if self.repeats is not None else (3 if self.quick else 7)
+        return self.repeats if self.repeats is not None else (2 if self.quick else 7)
 
     @property
     def round_seconds(self) -> float:
         """No further round is started after this time."""
-        return 10.0 if self.quick else 300.0
+        return 20.0 if self.quick else 300.0
 
 
 @dataclass

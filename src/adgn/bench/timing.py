@@ -31,7 +31,7 @@ class Timed:
 def interleaved(
     steps: Mapping[str, Step], repeats: int, *, seconds: float = math.inf
 ) -> dict[str, Timed]:
-    """Runs each step once to warm up, then all of them in turns.
+    """Runs the steps in turns, each once more before its first turn to warm up.
 
     Args:
         steps: The ways, by name.
@@ -46,13 +46,7 @@ def interleaved(
     if repeats < 1:
         raise ValueError(f"repeats={repeats} is not valid; give at least 1")
     timed = {way: Timed() for way in steps}
-    per_turn = {}
-    for way, step in steps.items():
-        timed[way].losses.append(step())
-        start = time.perf_counter()
-        timed[way].losses.append(step())
-        taken = time.perf_counter() - start
-        per_turn[way] = min(1000, math.ceil(SHORTEST_TURN / max(taken, 1e-9)))
+    per_turn = dict.fromkeys(steps, 1)
     begin = time.perf_counter()
     gc.collect()
     gc.freeze()  # what is there by now need not be looked at before every turn
@@ -61,14 +55,29 @@ def interleaved(
             if turn and time.perf_counter() - begin > seconds:
                 break
             for way, step in steps.items():
+                seen = timed[way]
                 gc.collect()  # so that no way pays for what another one left
-                start = time.perf_counter()
-                for _ in range(per_turn[way]):
-                    step()
-                timed[way].times.append((time.perf_counter() - start) / per_turn[way])
+                if turn == 0:
+                    seen.losses.append(step())
+                    start = time.perf_counter()
+                    seen.losses.append(step())
+                    taken = time.perf_counter() - start
+                    per_turn[way] = min(1000, math.ceil(SHORTEST_TURN / max(taken, 1e-9)))
+                    if per_turn[way] == 1:  # long enough to be a turn by itself
+                        seen.times.append(taken)
+                        continue
+                taken = _seconds(step, per_turn[way])
+                seen.times.append(taken / per_turn[way])
     finally:
         gc.unfreeze()
     return timed
+
+
+def _seconds(step: Step, count: int) -> float:
+    start = time.perf_counter()
+    for _ in range(count):
+        step()
+    return time.perf_counter() - start
 
 
 def peak_megabytes() -> float:

@@ -34,7 +34,7 @@ def bench(
         ),
     ] = False,
     repeats: Annotated[
-        int | None, typer.Option(min=1, help="Turns of each way. Default: 7; with --quick 3.")
+        int | None, typer.Option(min=1, help="Turns of each way. Default: 7; with --quick 2.")
     ] = None,
     threads: Annotated[
         int | None, typer.Option(min=1, help="Torch's threads. Default: torch's choice.")
