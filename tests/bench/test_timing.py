@@ -1,38 +1,57 @@
-import time
-
 import pytest
 
+from adgn.bench import timing
 from adgn.bench.timing import interleaved, peak_megabytes
 
 
-def test_ways_take_turns():
-    order = []
+class Clock:
+    """Time that only steps spend."""
 
-    def way(name):
-        def step():
-            order.append(name)
-            time.sleep(0.06)  # two steps fill a turn
+    def __init__(self):
+        self.now = 0.0
+
+    def perf_counter(self):
+        return self.now
+
+    def step(self, seconds, log=None, name=""):
+        def run():
+            self.now += seconds
+            if log is not None:
+                log.append(name)
             return 1.0
 
-        return step
+        return run
 
-    timed = interleaved({"a": way("a"), "b": way("b")}, repeats=2)
-    # Before the first turn one step warms up and one tells how many make a turn.
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(timing, "time", clock)
+    return clock
+
+
+def test_ways_take_turns(clock):
+    order = []
+    steps = {"a": clock.step(0.0625, order, "a"), "b": clock.step(0.05, order, "b")}
+    timed = interleaved(steps, repeats=2)
+    # Before the first turn one step warms up and one tells how many make a turn: two.
     assert order == ["a"] * 4 + ["b"] * 4 + ["a", "a", "b", "b"]
-    assert all(len(seen.times) == 2 for seen in timed.values())
-    assert all(taken >= 0.06 for seen in timed.values() for taken in seen.times)
+    assert timed["a"].times == pytest.approx([0.0625, 0.0625])
+    assert timed["b"].times == pytest.approx([0.05, 0.05])
 
 
-def test_a_long_step_is_a_turn_by_itself():
-    calls = []
-    timed = interleaved({"a": lambda: calls.append(time.sleep(0.11)) or 1.0}, repeats=3)
-    assert len(calls) == 1 + 3
-    assert len(timed["a"].times) == 3
+def test_a_long_step_is_a_turn_by_itself(clock):
+    order = []
+    timed = interleaved({"a": clock.step(0.5, order)}, repeats=3)
+    assert len(order) == 1 + 3
+    assert timed["a"].times == pytest.approx([0.5] * 3)
 
 
-def test_no_round_starts_after_the_time_is_up():
-    timed = interleaved({"a": lambda: time.sleep(0.15) or 1.0}, repeats=50, seconds=0.2)
-    assert 1 <= len(timed["a"].times) <= 2
+def test_no_round_starts_after_the_time_is_up(clock):
+    steps = {"a": clock.step(0.5), "b": clock.step(0.25)}
+    timed = interleaved(steps, repeats=50, seconds=2.0)
+    # The first round takes 1.5 s with its warm-up, the next one 0.75 s.
+    assert [len(seen.times) for seen in timed.values()] == [2, 2]
 
 
 def test_repeats_must_be_positive():
