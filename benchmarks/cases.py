@@ -24,7 +24,7 @@ def node_steps(
 
     def ours(setting: str) -> Step:
         model = ADGN(features, hidden, outputs, num_layers=layers, phi=phi)
-        x = task.features if task.density < SPARSE_BELOW else task.features.to_dense()
+        x = task.features if task.density < SPARSE_BELOW else task.dense_features()
         step = _training(model, lambda: model(x, task.edge_index), task)
 
         def run() -> object:
@@ -37,7 +37,7 @@ def node_steps(
         convs = {"gcn": plain_gcn if best else lambda _: None, "sum": SumConv}
         csr = {"gcn": normalised_csr, "sum": adjacency_csr}[phi]
         model = PyGNetwork(features, hidden, outputs, layers, convs[phi](hidden))
-        x = task.features.to_dense()
+        x = task.dense_features()
         edges = csr(task.edge_index, x.size(0)) if best else task.edge_index
         return _training(model, lambda: model(x, edges), task)
 

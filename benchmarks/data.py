@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from scipy.sparse import csr_array
 from torch import Tensor
 
 from adgn.graph import GraphBlocks
@@ -23,6 +24,12 @@ class NodeTask:
     def density(self) -> float:
         """The share of feature entries that are not zero."""
         return self.features.values().numel() / max(1, self.features.numel())
+
+    def dense_features(self) -> Tensor:
+        """The features as a dense matrix (by SciPy: torch's conversion takes far more room)."""
+        x = self.features
+        arrays = (x.values().numpy(), x.col_indices().numpy(), x.crow_indices().numpy())
+        return torch.from_numpy(csr_array(arrays, shape=tuple(x.shape)).toarray())
 
     @property
     def num_classes(self) -> int:
