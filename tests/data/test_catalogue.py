@@ -57,8 +57,10 @@ def test_every_synthetic_set_is_compared():
 def test_feature_counts_of_synthetic_sets_are_true(name, tmp_path):
     features = SYNTHETIC[name](tmp_path).num_features
     assert CATALOGUE[name].statistics["features"].startswith(f"{features} (")
-    header = re.search(r"^\| name \|.*$", DOCS.read_text(), re.MULTILINE)[0].split(" | ")
-    row = re.search(rf"^\| `{name}` \|.*$", DOCS.read_text(), re.MULTILINE)[0].split(" | ")
+    header, row = (
+        [cell.strip() for cell in re.search(start + ".*", DOCS.read_text())[0].split("|")]
+        for start in (r"\| name \| task", rf"\| `{name}` \|")
+    )
     assert row[header.index("features")] == str(features)
 
 
