@@ -1,8 +1,10 @@
 import gc
 
+import pytest
 import torch
 
 from adgn.graph import cache_info, clear_cache, graph_operator
+from adgn.nn import build_model
 from tests.graphs import edges
 
 
@@ -97,3 +99,23 @@ def test_weights_with_a_gradient_build_anew_but_sort_nothing():
     second = graph_operator(edge_index, weight, num_nodes=2)
     assert first is not second
     assert first.pattern is second.pattern
+
+
+@pytest.mark.parametrize("phi", ["sum", "gcn", "gat"])
+def test_a_graph_first_used_inside_a_transform_serves_outside_of_it(phi):
+    model = build_model("adgn", 3, 4, 2, 2, phi=phi)
+    edge_index, x = edges((0, 1), (1, 2), (2, 0)), torch.randn(3, 3)
+    inside = torch.func.jacrev(lambda x: model(x, edge_index))(x)
+    outside = torch.autograd.functional.jacobian(lambda x: model(x, edge_index), x)
+    torch.testing.assert_close(inside, outside)
+
+
+def test_weights_inside_a_transform_are_not_remembered():
+    edge_index, x = edges((0, 1)), torch.ones(2, 1)
+
+    def total(weight):
+        return (graph_operator(edge_index, weight, num_nodes=2) @ x).sum()
+
+    assert torch.func.grad(total)(torch.ones(1)).tolist() == [1.0]
+    assert torch.func.grad(total)(torch.ones(1)).tolist() == [1.0]
+    assert total(torch.ones(1)) == 1

@@ -300,7 +300,7 @@ def test_autocast():
         ({"epsilon": -0.1}, ValueError, "epsilon=-0.1"),
         ({"epsilon": float("nan")}, ValueError, "epsilon=nan"),
         ({"gamma": -0.1}, ValueError, "gamma=-0.1"),
-        ({"phi": "gnc"}, ValueError, "phi='gnc' is not known. Did you mean 'gcn'"),
+        ({"phi": "sun"}, ValueError, "phi='sun' is not known. Did you mean 'sum'"),
         ({"phi": 3}, TypeError, "phi is a int"),
         ({"act": "tahn"}, ValueError, "act='tahn' is not known. Did you mean 'tanh'"),
         ({"act": 3}, TypeError, "act is a int"),

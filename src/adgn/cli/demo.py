@@ -13,9 +13,16 @@ from adgn.cli.demo_property import property_demo
 if TYPE_CHECKING:
     from adgn.training import Observer
 
-app = typer.Typer(help="See what the method is for, in a few minutes.", no_args_is_help=True)
+app = typer.Typer(help="See what the method is for, in a few minutes.")
 
 Out = Annotated[Path, typer.Option(help="Where everything it makes goes.", file_okay=False)]
+
+
+@app.callback(invoke_without_command=True)
+def demo(context: typer.Context, out: Out = Path("demo")) -> None:
+    """Without a name: the property demo."""
+    if context.invoked_subcommand is None:
+        property_demo(out)
 
 
 @app.command("property")

@@ -31,6 +31,7 @@ def property_demo(out: Path) -> None:
     """
     from adgn.cli.training_progress import shown_progress
     from adgn.training import train
+    from adgn.training.devices import thread_count
 
     rows = []
     for task in TASKS:
@@ -39,7 +40,8 @@ def property_demo(out: Path) -> None:
             run_dir = out / f"{task}-{model}"
             if (run_dir / "config.toml").exists():
                 shutil.rmtree(run_dir)
-            with shown_progress(f"{task} {model}") as shown:
+            # Batches this small gain nothing from more threads, and a busy machine makes them wait.
+            with thread_count(1), shown_progress(f"{task} {model}") as shown:
                 result = train(
                     task,
                     run_dir=run_dir,

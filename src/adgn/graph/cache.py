@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
+from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 
 Built = TypeVar("Built")
 _PER_TENSOR = 16  # more variants of one graph than anybody uses at once
@@ -89,9 +90,18 @@ _cache = TensorCache()
 
 def cached(tensors: tuple[Tensor, ...], key: Hashable, build: Callable[[], Built]) -> Built:
     """`TensorCache.get` of the package's one cache."""
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or any(
+        torch._C._functorch.is_functorch_wrapped_tensor(tensor) for tensor in tensors
+    ):
         return build()
-    return _cache.get(tensors, key, build)
+
+    def build_outside_of_transforms() -> Built:
+        # Inside `torch.func.grad` and the like every result belongs to the transform; what is
+        # remembered must outlive it.
+        with temporarily_clear_interpreter_stack():
+            return build()
+
+    return _cache.get(tensors, key, build_outside_of_transforms)
 
 
 def clear_cache() -> None:

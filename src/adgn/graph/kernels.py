@@ -84,7 +84,7 @@ class _Multiply(torch.autograd.Function):
         pattern = operator.pattern
         if not transposed:
             return _csr_matmul(pattern.csr, value, x)
-        same = value is operator.value or value.data_ptr() == operator.value.data_ptr()
+        same = _shares_memory(value, operator.value)
         turned = operator.transposed_value.detach() if same else pattern.transpose_values(value)
         return _csr_matmul(pattern.transposed, turned, x)
 
@@ -138,6 +138,13 @@ class _Multiply(torch.autograd.Function):
         wide = x.movedim(x_dim, 1)
         product = _apply(value, wide.reshape(wide.size(0), -1), operator, transposed)
         return product.view(-1, *wide.shape[1:]), 1
+
+
+def _shares_memory(value: Tensor, other: Tensor) -> bool:
+    """Whether these are the same numbers; inside `torch.func` that is not to be seen."""
+    if torch._C._functorch.is_functorch_wrapped_tensor(other):
+        return False
+    return value is other or value.data_ptr() == other.data_ptr()
 
 
 def _slot_products(csr: "CSR", left: Tensor, right: Tensor) -> Tensor:
