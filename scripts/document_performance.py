@@ -46,6 +46,7 @@ small graphs are put together beforehand, outside the time measured.
   first two steps must agree within a thousandth; otherwise the case is an error and is not stored.
 - All ways run in one process and take turns, with torch's number of threads. The time is the
   median over the turns; short steps are repeated until a turn takes a tenth of a second.
+  Processor time is that of all threads, which other work on the machine disturbs less.
 - Memory is the peak resident memory of a process that loads the data and trains two steps in one
   way, Python and all imports included (the same for every way).
 - A way is left out of a larger graph where its cost on the graph before says that a step would

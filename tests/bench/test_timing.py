@@ -13,6 +13,9 @@ class Clock:
     def perf_counter(self):
         return self.now
 
+    def process_time(self):
+        return 2 * self.now  # as with two threads
+
     def step(self, seconds, log=None, name=""):
         def run():
             self.now += seconds
@@ -37,6 +40,7 @@ def test_ways_take_turns(clock):
     # Before the first turn one step warms up and one tells how many make a turn: two.
     assert order == ["a"] * 4 + ["b"] * 4 + ["a", "a", "b", "b"]
     assert timed["a"].times == pytest.approx([0.0625, 0.0625])
+    assert timed["a"].processor_times == pytest.approx([0.125, 0.125])
     assert timed["b"].times == pytest.approx([0.078125] * 2)
 
 

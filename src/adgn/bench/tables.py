@@ -45,7 +45,10 @@ def _case_table(name: str, case: CaseRecord) -> Table:
 
 
 def _comparison(point: PointRecord) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    head = ("way", "time, s", "from – to", "× adgn", "peak memory, MB", "× adgn")
+    head = (
+        *("way", "time, s", "from – to", "× adgn"),
+        *("processor time, s", "× adgn", "peak memory, MB", "× adgn"),
+    )
     ours = point.ways.get(OURS, WayRecord())
     rows = tuple(
         (
@@ -55,6 +58,8 @@ def _comparison(point: PointRecord) -> tuple[tuple[str, ...], tuple[tuple[str, .
             if record.times
             else record.left_out,
             _times(record.seconds, ours.seconds),
+            _seconds(record.processor_seconds),
+            _times(record.processor_seconds, ours.processor_seconds),
             _number(record.peak_mb),
             _times(record.peak_mb, ours.peak_mb),
         )
