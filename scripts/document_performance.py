@@ -39,8 +39,8 @@ prediction an epoch of such steps. Each case is done in these ways:
 - **PyG, prebuilt CSR adjacency, CSR features**: the same with sparse features, where the data
   set's are sparse.
 
-"PyG at its best" is the better of the last two, for time and for memory each. PyG's batches of
-small graphs are put together beforehand, outside the time measured.
+The last two are PyG at its best; the targets for that are held against both. PyG's batches of small
+graphs are put together beforehand, outside the time measured.
 
 - All ways start from the same weights and see the same data in the same order. The losses of the
   first two steps must agree within a thousandth; otherwise the case is an error and is not stored.
