@@ -39,13 +39,14 @@ prediction an epoch of such steps. Each case is done in these ways:
 - **PyG, prebuilt CSR adjacency, CSR features**: the same with sparse features, where the data
   set's are sparse.
 
-"PyG at its best" is the better of the last two, for time and for memory each. PyG's batches of
-small graphs are put together beforehand, outside the time measured.
+The last two are PyG at its best; the targets for that are held against both. PyG's batches of small
+graphs are put together beforehand, outside the time measured.
 
 - All ways start from the same weights and see the same data in the same order. The losses of the
   first two steps must agree within a thousandth; otherwise the case is an error and is not stored.
 - All ways run in one process and take turns, with torch's number of threads. The time is the
   median over the turns; short steps are repeated until a turn takes a tenth of a second.
+  Processor time is that of all threads, which other work on the machine disturbs less.
 - Memory is the peak resident memory of a process that loads the data and trains two steps in one
   way, Python and all imports included (the same for every way).
 - A way is left out of a larger graph where its cost on the graph before says that a step would

@@ -34,7 +34,9 @@ def make_point():
     def make(ways, *, layers=10, edges=1000):
         """`ways`: name → (seconds, peak MB)."""
         records = {
-            way: WayRecord(times=(seconds,), losses=(1.0, 0.9), peak_mb=peak)
+            way: WayRecord(
+                times=(seconds,), processor_times=(2 * seconds,), losses=(1.0, 0.9), peak_mb=peak
+            )
             for way, (seconds, peak) in ways.items()
         }
         return PointRecord(

@@ -13,6 +13,9 @@ class Clock:
     def perf_counter(self):
         return self.now
 
+    def process_time(self):
+        return 2 * self.now  # as with two threads
+
     def step(self, seconds, log=None, name=""):
         def run():
             self.now += seconds
@@ -32,12 +35,13 @@ def clock(monkeypatch):
 
 def test_ways_take_turns(clock):
     order = []
-    steps = {"a": clock.step(0.0625, order, "a"), "b": clock.step(0.05, order, "b")}
+    steps = {"a": clock.step(0.0625, order, "a"), "b": clock.step(0.078125, order, "b")}
     timed = interleaved(steps, repeats=2)
     # Before the first turn one step warms up and one tells how many make a turn: two.
     assert order == ["a"] * 4 + ["b"] * 4 + ["a", "a", "b", "b"]
     assert timed["a"].times == pytest.approx([0.0625, 0.0625])
-    assert timed["b"].times == pytest.approx([0.05, 0.05])
+    assert timed["a"].processor_times == pytest.approx([0.125, 0.125])
+    assert timed["b"].times == pytest.approx([0.078125] * 2)
 
 
 def test_a_long_step_is_a_turn_by_itself(clock):

@@ -40,7 +40,14 @@ class Case:
 
 @dataclass(frozen=True)
 class Target:
-    """How much less time or memory we aim to need than PyG."""
+    """How much less time or memory we aim to need than PyG.
+
+    Args:
+        case: Of which case.
+        quantity: Of what.
+        documented: The aim against PyG as documented.
+        best: The aim against PyG at its best: each way with a prebuilt adjacency.
+    """
 
     case: str
     quantity: Literal["time", "memory"]

@@ -21,12 +21,14 @@ class WayRecord(_Record):
 
     Attributes:
         times: Seconds per training step, one entry per turn.
+        processor_times: Processor seconds of all threads, for the same turns.
         losses: The losses of the first two steps.
         peak_mb: Peak resident memory of a process that does nothing else, in MB.
         left_out: Why something was not measured; empty where all was.
     """
 
     times: tuple[float, ...] = ()
+    processor_times: tuple[float, ...] = ()
     losses: tuple[float, ...] = ()
     peak_mb: float | None = None
     left_out: str = ""
@@ -35,6 +37,11 @@ class WayRecord(_Record):
     def seconds(self) -> float | None:
         """The median time of a training step."""
         return statistics.median(self.times) if self.times else None
+
+    @property
+    def processor_seconds(self) -> float | None:
+        """The median processor time of a training step."""
+        return statistics.median(self.processor_times) if self.processor_times else None
 
 
 class PointRecord(_Record):

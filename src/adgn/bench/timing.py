@@ -21,10 +21,13 @@ class Timed:
 
     Attributes:
         times: Seconds per step, one entry per turn.
+        processor_times: Processor seconds of all threads per step, which other work on the
+            machine disturbs less.
         losses: What the first two steps returned.
     """
 
     times: list[float] = field(default_factory=list)
+    processor_times: list[float] = field(default_factory=list)
     losses: list[float] = field(default_factory=list)
 
 
@@ -59,25 +62,28 @@ def interleaved(
                 gc.collect()  # so that no way pays for what another one left
                 if turn == 0:
                     seen.losses.append(step())
-                    start = time.perf_counter()
-                    seen.losses.append(step())
-                    taken = time.perf_counter() - start
+                    taken = _turn(seen, step, 1)
                     per_turn[way] = min(1000, math.ceil(SHORTEST_TURN / max(taken, 1e-9)))
                     if per_turn[way] == 1:  # long enough to be a turn by itself
-                        seen.times.append(taken)
                         continue
-                taken = _seconds(step, per_turn[way])
-                seen.times.append(taken / per_turn[way])
+                    seen.times.clear()
+                    seen.processor_times.clear()
+                _turn(seen, step, per_turn[way])
     finally:
         gc.unfreeze()
     return timed
 
 
-def _seconds(step: Step, count: int) -> float:
-    start = time.perf_counter()
+def _turn(seen: Timed, step: Step, count: int) -> float:
+    """Runs a turn of so many steps and notes its time per step, which it returns."""
+    start, processor_start = time.perf_counter(), time.process_time()
     for _ in range(count):
-        step()
-    return time.perf_counter() - start
+        loss = step()
+    seen.times.append((time.perf_counter() - start) / count)
+    seen.processor_times.append((time.process_time() - processor_start) / count)
+    if len(seen.losses) < 2:
+        seen.losses.append(loss)
+    return seen.times[-1]
 
 
 def peak_megabytes() -> float:

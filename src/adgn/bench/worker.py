@@ -95,11 +95,13 @@ def run_alone(job: Job) -> dict[str, Any]:
         raise WorkerError(
             f"the process ended with exit code {process.exitcode}{killed} and no result"
         ) from None
+    except BaseException:  # interrupted: nobody waits for the result any more
+        process.kill()
+        raise
     finally:
         receiver.close()
-        if process.is_alive() and process.exitcode is None:
-            process.join(timeout=10)
-        process.close() if process.exitcode is not None else process.kill()
+        process.join()
+        process.close()
     if "error" in answer:
         raise WorkerError(answer["error"])
     return dict(answer)
