@@ -115,6 +115,14 @@ def test_an_activation_outside_the_theory_is_pointed_out():
     assert any(a.parameter == "act" and "monotonically" in a.text for a in found.advice)
 
 
+def test_on_a_large_graph_the_eigenvalues_are_left_out_and_that_is_said(monkeypatch):
+    monkeypatch.setattr("adgn.analysis.verdict.SPECTRUM_LIMIT", 10)
+    torch.manual_seed(0)
+    found = diagnose(ADGN(4, 8, 1, num_layers=3), torch.randn(8, 4), GRAPH)
+    assert found.layer_spectrum is None and found.growth is not None
+    assert "Note: the whole layer's eigenvalues were not looked for: with 64 states" in found.text()
+
+
 def test_thresholds_are_the_callers():
     torch.manual_seed(0)
     model = ADGN(4, 8, 1, num_layers=3)

@@ -18,6 +18,7 @@ from adgn.graph import (
     graph_operator,
     set_backend,
 )
+from adgn.nn import ADGN
 from adgn.nn.integration import integrate, integrate_reference, known_activation
 
 ACTS = {"tanh": torch.tanh, "relu": torch.relu, "identity": None}
@@ -27,6 +28,15 @@ on_native = pytest.mark.skipif(
 )
 BACKENDS = [pytest.param("native", marks=on_native), "torch"]
 shared_fixture = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Thousands of tiny products: on a busy machine each would wait for a second thread."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @dataclass(frozen=True)
@@ -287,22 +297,19 @@ def many_blocks(dtype=torch.float32):
 @pytest.mark.parametrize("build", [large_problem, many_blocks])
 def test_threads_change_no_bit_and_repeats_neither(native, build):
     problem = build()
-    before = torch.get_num_threads()
     results = []
-    try:
-        for threads in (1, 2, 3, 2):
-            torch.set_num_threads(threads)
-            results.append(problem.solve())
-    finally:
-        torch.set_num_threads(before)
+    for threads in (1, 2, 3, 2):
+        torch.set_num_threads(threads)
+        results.append(problem.solve())
     for other in results[1:]:
         assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
 
 
 @pytest.mark.parametrize("serving", BACKENDS)
 @pytest.mark.parametrize("build", [large_problem, many_blocks])
-def test_more_threads_than_parts_and_many_parts_agree_with_the_plain_loop(serving, build):
+def test_several_parts_and_threads_agree_with_the_plain_loop(serving, build):
     problem = build(torch.float64)
+    torch.set_num_threads(2)
     with set_backend(serving):
         assert_same(problem.solve(), plain(problem), 1e-11)
 
@@ -544,3 +551,44 @@ def test_not_a_number_spreads_as_in_the_plain_loop(native):
     problem.x[3, 1] = float("nan")
     expected = problem.run(integrate_reference)
     assert torch.equal(problem.run().isnan(), expected.isnan())
+
+
+def model(**options):
+    torch.manual_seed(0)
+    return ADGN(3, 8, 2, num_layers=5, phi="gcn", weight_sharing=False, **options)
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
+def test_layers_with_weights_of_their_own_are_one_integration(memory):
+    edges = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
+    x = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
+    at_once, one_by_one = model(memory=memory), model()
+    states = one_by_one.encode(x)
+    for layer in one_by_one.propagation.layers:
+        states = layer(states, edges)
+    expected = one_by_one.readout(states)
+    result = at_once(x, edges)
+    torch.testing.assert_close(result, expected)
+    result.square().sum().backward()
+    expected.square().sum().backward()
+    others = dict(one_by_one.named_parameters())
+    for name, parameter in at_once.named_parameters():
+        torch.testing.assert_close(parameter.grad, others[name].grad, rtol=1e-4, atol=1e-6)
+    readout = result.grad_fn  # of bias, states and weights
+    assert readout.next_functions[1][0].name() == "_IntegrateBackward"
+
+
+def test_a_hook_on_a_layer_sees_its_states():
+    network = model()
+    seen = []
+    for layer in network.propagation.layers:
+        layer.register_forward_hook(lambda _, inputs, output: seen.append(output))
+    edges = torch.tensor([[0, 1], [1, 0]])
+    x = torch.randn(2, 3, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(network(x, edges), model()(x, edges))
+    assert len(seen) == 5
+
+
+def test_memory_is_checked_when_the_layer_is_made():
+    with pytest.raises(ValueError, match="memory='half' is not known"):
+        model(memory="half")
