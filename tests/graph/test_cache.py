@@ -2,9 +2,10 @@ import gc
 
 import pytest
 import torch
+from torch_geometric import EdgeIndex
 
 from adgn.graph import cache_info, clear_cache, graph_operator
-from adgn.nn import build_model
+from adgn.nn import available_models, build_model
 from tests.graphs import edges
 
 
@@ -119,3 +120,23 @@ def test_weights_inside_a_transform_are_not_remembered():
     assert torch.func.grad(total)(torch.ones(1)).tolist() == [1.0]
     assert torch.func.grad(total)(torch.ones(1)).tolist() == [1.0]
     assert total(torch.ones(1)) == 1
+
+
+@pytest.mark.parametrize("name", sorted(available_models()))
+def test_a_graph_first_used_in_inference_mode_can_be_trained_on(name):
+    model = build_model(name, 3, 4, 2, 2)
+    edge_index, x = edges((0, 1), (1, 2), (2, 0)), torch.randn(3, 3)
+    with torch.inference_mode():
+        expected = model(x, edge_index).clone()
+    output = model(x, edge_index)
+    output.sum().backward()
+    torch.testing.assert_close(output.detach(), expected)
+    assert all(parameter.grad is not None for parameter in model.encoder.parameters())
+
+
+def test_an_edge_index_written_to_through_its_tensor_is_another_graph():
+    inner = edges((0, 1))
+    edge_index = EdgeIndex(inner, sparse_size=(3, 3))
+    assert graph_operator(edge_index, num_nodes=3).to_dense()[1, 0] == 1
+    inner[1, 0] = 2
+    assert graph_operator(edge_index, num_nodes=3).to_dense()[2, 0] == 1

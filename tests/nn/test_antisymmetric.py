@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch_geometric import EdgeIndex
 
 from adgn.graph import cache_info
-from adgn.nn import AntiSymmetricConv
+from adgn.nn import ADGN, AntiSymmetricConv, SumAggregation
 from tests.graphs import CORNER_CASES, Example, edges, graphs
 
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
@@ -331,3 +331,66 @@ def test_a_phi_of_another_size_is_named():
     layer = AntiSymmetricConv(4, pyg.GCNConv(4, 3))
     with pytest.raises(ValueError, match=r"phi=GCNConv returned \[2, 3\]"):
         layer(torch.ones(2, 4), edges((0, 1)))
+
+
+def test_a_subclass_of_an_aggregation_is_called():
+    class Silent(SumAggregation):
+        def forward(self, x, edge_index, edge_weight=None):
+            return torch.zeros_like(x)
+
+    layer, x, edge_index = AntiSymmetricConv(4, Silent(4)), torch.randn(2, 4), edges((0, 1))
+    expected = x + 0.1 * (x @ layer.own_weight().T + layer.bias).tanh()
+    close(layer(x, edge_index), expected)
+
+
+@pytest.mark.parametrize("part", ["phi", "phi.lin"])
+@pytest.mark.parametrize("weight_sharing", [True, False])
+def test_hooks_on_an_aggregation_are_called(part, weight_sharing):
+    model = ADGN(4, 4, 1, 3, weight_sharing=weight_sharing)
+    calls = []
+    first = model.propagation.layers[0].get_submodule(part)
+    expected = model(torch.ones(2, 4), edges((0, 1)))
+    first.register_forward_hook(lambda *_: calls.append(1))
+    close(model(torch.ones(2, 4), edges((0, 1))), expected)
+    assert len(calls) == (3 if weight_sharing else 1)
+
+
+@pytest.mark.parametrize("norm", [nn.utils.parametrizations.spectral_norm])
+def test_parametrised_weights_are_honoured(norm):
+    layer = AntiSymmetricConv(4, "sum")
+    norm(layer.phi.lin)
+    layer.eval()
+    x, edge_index = torch.randn(2, 4), edges((0, 1))
+    inside = x @ layer.own_weight().T + layer.phi(x, edge_index) + layer.bias
+    close(layer(x, edge_index), x + 0.1 * inside.tanh())
+    for _ in range(2):
+        layer(x, edge_index).sum().backward()
+
+
+def test_a_graph_with_wrong_nodes_is_named_for_any_phi():
+    layer = AntiSymmetricConv(4, pyg.SAGEConv(4, 4))
+    with pytest.raises(ValueError, match=r"edge_index\[1, 0\] = 6 is out of range"):
+        layer(torch.ones(2, 4), edges((0, 6)))
+
+
+def test_an_aggregation_of_another_size_is_named():
+    with pytest.raises(ValueError, match=r"phi=SumAggregation\(8\).*in_channels=4"):
+        AntiSymmetricConv(4, SumAggregation(8))
+
+
+def test_a_frozen_phi_stays_frozen():
+    phi = pyg.GCNConv(4, 4).requires_grad_(False)
+    ADGN(4, 4, 1, 2, phi=phi)
+    assert not any(parameter.requires_grad for parameter in phi.parameters())
+
+
+def test_act_kwargs_that_cannot_be_used_are_refused():
+    with pytest.raises(ValueError, match="act_kwargs="):
+        AntiSymmetricConv(4, act=nn.LeakyReLU(), act_kwargs={"negative_slope": 0.5})
+    with pytest.raises(ValueError, match=r"act_kwargs=.* does not fit Tanh"):
+        AntiSymmetricConv(4, act="tanh", act_kwargs={"slope": 0.5})
+
+
+def test_a_wrong_size_is_called_by_the_networks_argument():
+    with pytest.raises(ValueError, match="hidden_channels=0"):
+        ADGN(4, 0, 1, 1)

@@ -18,6 +18,7 @@ from adgn.graph import (
     graph_operator,
     set_backend,
 )
+from adgn.nn import ADGN
 from adgn.nn.integration import integrate, integrate_reference, known_activation
 
 ACTS = {"tanh": torch.tanh, "relu": torch.relu, "identity": None}
@@ -550,3 +551,44 @@ def test_not_a_number_spreads_as_in_the_plain_loop(native):
     problem.x[3, 1] = float("nan")
     expected = problem.run(integrate_reference)
     assert torch.equal(problem.run().isnan(), expected.isnan())
+
+
+def model(**options):
+    torch.manual_seed(0)
+    return ADGN(3, 8, 2, num_layers=5, phi="gcn", weight_sharing=False, **options)
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
+def test_layers_with_weights_of_their_own_are_one_integration(memory):
+    edges = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
+    x = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
+    at_once, one_by_one = model(memory=memory), model()
+    states = one_by_one.encode(x)
+    for layer in one_by_one.propagation.layers:
+        states = layer(states, edges)
+    expected = one_by_one.readout(states)
+    result = at_once(x, edges)
+    torch.testing.assert_close(result, expected)
+    result.square().sum().backward()
+    expected.square().sum().backward()
+    others = dict(one_by_one.named_parameters())
+    for name, parameter in at_once.named_parameters():
+        torch.testing.assert_close(parameter.grad, others[name].grad, rtol=1e-4, atol=1e-6)
+    readout = result.grad_fn  # of bias, states and weights
+    assert readout.next_functions[1][0].name() == "_IntegrateBackward"
+
+
+def test_a_hook_on_a_layer_sees_its_states():
+    network = model()
+    seen = []
+    for layer in network.propagation.layers:
+        layer.register_forward_hook(lambda _, inputs, output: seen.append(output))
+    edges = torch.tensor([[0, 1], [1, 0]])
+    x = torch.randn(2, 3, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(network(x, edges), model()(x, edges))
+    assert len(seen) == 5
+
+
+def test_memory_is_checked_when_the_layer_is_made():
+    with pytest.raises(ValueError, match="memory='half' is not known"):
+        model(memory="half")

@@ -118,7 +118,7 @@ _SYNTHETIC = (
         statistics={
             "graphs": "1,000 train, 100 validation, 100 test",
             "nodes": "distance + 1 (line), 2 * distance (ring, crossed ring) a graph",
-            "features": "2 (number at the source, target flag)",
+            "features": "1 (the number at the source, 0 elsewhere)",
         },
         defects=(),
         usage='adgn.data.GraphTransfer("line", distance=10)',

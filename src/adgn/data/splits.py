@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from adgn.data.checks import check_integer
+
 __all__ = ["PAPER_DATA_SEEDS", "NodeSplit", "fixed_split", "num_fixed_splits", "split_per_class"]
 
 # The five random splits of the paper's node benchmarks.
@@ -55,8 +57,9 @@ def split_per_class(y: Tensor, seed: int, *, num_train: int = 20, num_val: int =
     """
     if y.ndim != 1 or y.is_floating_point() or y.is_complex():
         raise ValueError(f"y must be integers of shape [N], not {y.dtype} of {tuple(y.shape)}")
-    if num_train < 1 or num_val < 1:
-        raise ValueError(f"num_train={num_train}, num_val={num_val}: give at least 1 of each")
+    check_integer("num_train", num_train, 1)
+    check_integer("num_val", num_val, 1)
+    check_integer("seed", seed, 0)
     members: dict[int, list[int]] = {}
     for node, label in enumerate(y.tolist()):
         members.setdefault(label, []).append(node)
@@ -103,7 +106,6 @@ def fixed_split(data: Data, number: int = 0) -> NodeSplit:
     count = num_fixed_splits(data)
     if count == 0:
         raise ValueError("data has no published split; make one with split_per_class")
-    if not 0 <= number < count:
-        raise ValueError(f"number={number} is out of range; this data set has {count} split(s)")
+    check_integer("number", number, 0, at_most=count - 1, why=f"data has {count} split(s)")
     masks = (data.train_mask, data.val_mask, data.test_mask)
     return NodeSplit(*(mask if mask.ndim == 1 else mask[:, number] for mask in masks))

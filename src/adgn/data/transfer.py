@@ -9,6 +9,7 @@ import torch
 from torch_geometric.data import Data
 
 from adgn.choices import unknown_name
+from adgn.data.checks import check_integer
 from adgn.data.packed import PackedDataset, PackedGraphs
 
 __all__ = ["TOPOLOGIES", "GraphTransfer"]
@@ -94,14 +95,10 @@ class GraphTransfer(PackedDataset):
         if split not in _SPLITS:
             raise unknown_name("split", split, _SPLITS)
         build, smallest = _BUILDERS[topology]
-        if isinstance(distance, bool) or not isinstance(distance, int) or distance < smallest:
-            raise ValueError(
-                f"distance={distance!r} is impossible on a {topology}; give an integer of at "
-                f"least {smallest}"
-            )
+        check_integer("distance", distance, smallest, why=f"the topology is {topology}")
         count = DEFAULT_SIZES[split] if num_graphs is None else num_graphs
-        if count < 1:
-            raise ValueError(f"num_graphs={num_graphs} is impossible; give at least 1")
+        check_integer("num_graphs", count, 1)
+        check_integer("seed", seed, 0)
         self.topology, self.distance, self.split = topology, distance, split
         stream = np.random.default_rng([seed, _SPLITS.index(split)])
         numbers = torch.from_numpy(stream.uniform(-1, 1, count).astype(np.float32))

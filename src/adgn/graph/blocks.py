@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from adgn.graph.adjacency import graph_operator
-from adgn.graph.checks import check_edge_index, check_same_place
+from adgn.graph.checks import check_edge_index, check_edge_weight, check_same_place
 from adgn.graph.layout import Normalization
 from adgn.graph.operator import CSR, SparseOperator, SparsePattern
 
@@ -20,7 +20,9 @@ class GraphBlocks:
     Args:
         edge_index: `[2, E]`; the edges of all graphs, each node numbered among all nodes.
         node_ptr: `[graphs + 1]`; graph `g` has the nodes `node_ptr[g]` to `node_ptr[g + 1] - 1`.
-        edge_weight: `[E]`, optional.
+        edge_weight: `[E]`, optional; of the dtype of the states that will be multiplied.
+
+    Edges and weights are copied: what is written into them later is not seen.
 
     Example:
         >>> import torch
@@ -38,8 +40,15 @@ class GraphBlocks:
         check_same_place("node_ptr", node_ptr, "edge_index", edge_index)
         check_edge_index(edge_index, int(node_ptr[-1]))
         self.node_ptr = node_ptr.long()
-        self.edge_index = edge_index.long()
-        self.edge_weight = edge_weight
+        self.edge_index = edge_index.long().clone()
+        if edge_weight is not None:
+            check_edge_weight(edge_weight, edge_index.size(1), edge_weight)
+            if edge_weight.requires_grad:
+                raise ValueError(
+                    "edge_weight requires a gradient, but prepared graphs keep their operators; "
+                    "pass edge_index and edge_weight to the model, or edge_weight.detach() here"
+                )
+        self.edge_weight = None if edge_weight is None else edge_weight.clone()
         graph_of_edge = torch.bucketize(self.edge_index, self.node_ptr[1:], right=True)
         crossing = (graph_of_edge[0] != graph_of_edge[1]).nonzero()
         if len(crossing):
@@ -66,11 +75,10 @@ class GraphBlocks:
         """The operator of all graphs together."""
         key = (normalization, dtype)
         if key not in self._operators:
-            weight = None if self.edge_weight is None else self.edge_weight.to(dtype)
             like = torch.empty(0, dtype=dtype, device=self.edge_index.device)
             whole = graph_operator(
                 self.edge_index,
-                weight,
+                self.edge_weight,
                 num_nodes=self.num_nodes,
                 normalization=normalization,
                 like=like,

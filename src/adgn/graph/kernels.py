@@ -7,6 +7,7 @@ from torch import Tensor
 
 from adgn.graph.backend import native_library
 from adgn.graph.native import calls
+from adgn.graph.native.library import DTYPES
 
 if TYPE_CHECKING:
     from adgn.graph.operator import CSR, SparseOperator
@@ -67,6 +68,9 @@ def _csr_matmul(csr: "CSR", value: Tensor, x: Tensor) -> Tensor:
     library = native_library()
     if library is not None and calls.unfit(value, x) is None and calls.unfit_pattern(csr) is None:
         return calls.multiply(library, csr, value, x)
+    if value.device.type == "cpu" and value.dtype not in DTYPES:
+        # torch has no sparse product for half precision here: the sums are made in single.
+        return _csr_matmul(csr, value.float(), x.float()).to(value.dtype)
     matrix = torch.sparse_csr_tensor(csr.rowptr, csr.col, value, csr.shape, check_invariants=False)
     return matrix @ x
 

@@ -183,8 +183,6 @@ def _why_plain(
         return "this activation"
     if operator.value.requires_grad:
         return "edge weights that require a gradient"
-    if torch.compiler.is_compiling():
-        return "torch.compile"
     if torch._C._are_functorch_transforms_active():
         return "a torch.func transform"
     if forward_ad._current_level >= 0:

@@ -59,7 +59,8 @@ class AntiSymmetricPropagation(nn.Module):
         self.layers = nn.ModuleList(
             AntiSymmetricConv(channels, phi, num_iters=count, **options) for count in steps
         )
-        self.layers.requires_grad_(train_recurrent)
+        if not train_recurrent:
+            self.layers.requires_grad_(False)
         aggregation = self.layers[0].phi
         if isinstance(aggregation, GraphConvolution):
             self.edge_dim = aggregation.edge_dim
@@ -231,6 +232,7 @@ class ADGN(GraphNetwork):
     ) -> None:
         if edge_dim is not None:
             phi_kwargs = {**(phi_kwargs or {}), "edge_dim": edge_dim}
+        check_count("hidden_channels", hidden_channels)
         propagation = AntiSymmetricPropagation(
             hidden_channels,
             num_layers,
