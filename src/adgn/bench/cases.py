@@ -105,7 +105,7 @@ CASES: Mapping[str, Case] = {
     "depth": Case(
         "Coauthor Physics from 1 to 1000 layers",
         _depths(1, 3, 10, 30, 100, 300, 1000),
-        _depths(1, 10, 30),
+        _depths(1, 20),
         ways=OURS,
         quick_memory=True,
     ),
