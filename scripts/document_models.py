@@ -24,8 +24,7 @@ readout differs. Each is built by name:
 ```python
 from adgn.nn import build_model
 
-model = build_model("gcnii", in_channels=3, hidden_channels=30, out_channels=1, num_layers=20,
-                    level="graph", alpha=0.1)
+model = build_model("gcnii", 3, 30, 1, num_layers=20, level="graph", alpha=0.1)
 ```
 
 An option's default is the setting of the A-DGN paper's experiments. In code,
