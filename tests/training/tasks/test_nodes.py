@@ -25,7 +25,7 @@ def test_splits_that_are_not_there(data_root):
 
     with pytest.raises(ValueError, match=r"task.split=5 is out of range"):
         prepare(settings("photo", split=5))
-    with pytest.raises(ValueError, match=r"number=10 is out of range"):
+    with pytest.raises(ValueError, match=r"number=10 is too large"):
         prepare(settings("texas", split=10))
     with pytest.raises(ValueError, match="comes without a split"):
         prepare(settings("photo", splits="public"))
