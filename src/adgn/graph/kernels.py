@@ -1,5 +1,6 @@
 """How a sparse operator is applied: by the native kernels where they serve, else by torch."""
 
+import inspect
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -142,6 +143,11 @@ class _Multiply(torch.autograd.Function):
         wide = x.movedim(x_dim, 1)
         product = _apply(value, wide.reshape(wide.size(0), -1), operator, transposed)
         return product.view(-1, *wide.shape[1:]), 1
+
+
+# `apply` asks for the signature at every call; working it out anew each time would take as long as
+# a product on a small graph.
+_Multiply.forward.__signature__ = inspect.signature(_Multiply.forward)  # type: ignore[attr-defined]
 
 
 def _shares_memory(value: Tensor, other: Tensor) -> bool:
