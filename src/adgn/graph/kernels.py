@@ -73,7 +73,10 @@ def _csr_matmul(csr: "CSR", value: Tensor, x: Tensor) -> Tensor:
         # torch has no sparse product for half precision here: the sums are made in single.
         return _csr_matmul(csr, value.float(), x.float()).to(value.dtype)
     matrix = torch.sparse_csr_tensor(csr.rowptr, csr.col, value, csr.shape, check_invariants=False)
-    return matrix @ x
+    if not torch.is_autocast_enabled(value.device.type):
+        return matrix @ x
+    with torch.autocast(value.device.type, enabled=False):  # also in a backward pass
+        return matrix @ x
 
 
 def _apply(value: Tensor, x: Tensor, operator: "SparseOperator", transposed: bool) -> Tensor:
