@@ -75,7 +75,7 @@ def show(
         if shares:
             out.print("\nshare of each setting in the variance of scores", highlight=False)
             print_table(("setting", "share"), [(k, f"{v:.2f}") for k, v in shares.items()])
-    columns, rows = failure_table(study)
+    columns, rows = failure_table(study, definition)
     if rows:
         out.print("\nfailures", highlight=False)
         print_table(columns, rows)

@@ -201,9 +201,7 @@ def select(
     spec = WorkerSpec(name, url, str(place.path.resolve()), 0, heartbeat, grace)
     with _terminate_as_interrupt():
         _run(where, spec, opened, definition, watch)
-        result = conclude(opened, definition, place.path, progress)
-    database.engine.dispose()
-    return result
+        return conclude(opened, definition, place.path, progress)
 
 
 def _run(
@@ -219,7 +217,7 @@ def _run(
 
     while not (before := study_status(study, definition)).finished:
         executor.run(spec, poll)
-        crash = first_cause(study)
+        crash = first_cause(study, definition)
         if crash is not None:
             raise SelectionError(
                 f"all trials crash, so the study was stopped. The first (trial {crash.number}): "

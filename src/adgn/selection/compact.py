@@ -21,11 +21,11 @@ _SHARED: Mapping[str, SearchSpace] = {
         "model.hidden_channels": [64],
     },
     "heterophily": {
-        "optimizer.lr": [1e-2, 1e-3],
+        "optimizer.lr": [1e-2, 3e-3],
         "optimizer.weight_decay": [1e-2],
         "model.num_layers": [2, 8],
         "model.hidden_channels": [64],
-        "model.dropout": [0.0, 0.4],
+        "model.dropout": [0.0, 0.5],
     },
     "trees": {"model.hidden_channels": [32, 64]},
     "transfer": {
@@ -35,10 +35,13 @@ _SHARED: Mapping[str, SearchSpace] = {
 }
 # Options that a model has in its grids, thinned out; of others the grid's values stay.
 _THINNED: Mapping[str, list[object]] = {
-    "model.act": ["tanh", "relu"],
     "model.alpha": [0.1, 0.5],
     "model.epsilon": [1.0, 0.1],
     "model.gamma": [0.1, 0.01],
+}
+# On small graphs dropout, depth and step size decide; what matters least has one value.
+_THINNED_FURTHER: Mapping[str, Mapping[str, list[object]]] = {
+    "heterophily": {"model.act": ["tanh"], "model.gamma": [0.1]},
 }
 
 
@@ -57,8 +60,9 @@ def compact_space(family: str, spec: ModelSpec) -> SearchSpace:
         own = {key: values for key, values in paper.items() if key in _THINNED}
     else:
         own = {key: values for key, values in paper.items() if key not in shared}
+    fewer = {**_THINNED, **_THINNED_FURTHER.get(family, {})}
     thinned = {
-        key: list(_THINNED[key]) if len(values) > 1 and key in _THINNED else list(values)
+        key: list(fewer[key]) if len(values) > 1 and key in fewer else list(values)
         for key, values in own.items()
     }
     return {**{key: list(values) for key, values in shared.items()}, **thinned}

@@ -16,7 +16,7 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 
 from adgn.selection.definition import StudyDefinition, params_key
 from adgn.selection.protocols import Run
-from adgn.selection.study import kind, sampler_for, trial_key
+from adgn.selection.study import kinds, sampler_for, trial_key
 from adgn.training import (
     DivergedError,
     Interrupted,
@@ -122,13 +122,9 @@ class TrialObjective:
                 raise Interrupted("stopped while waiting for another worker's answer", 0)
 
     def _known_answer(self, trial: Trial, key: str) -> FrozenTrial | None:
-        again = trial.user_attrs.get("retry", False)
-        for other in trial.study.get_trials(deepcopy=False):
+        for other, what in kinds(trial.study.get_trials(deepcopy=False), self.definition):
             same = other.number != trial.number and trial_key(other, self.definition) == key
-            if not same:
-                continue
-            what = kind(other)
-            if what in ("complete", "pruned") or (what == "failed" and not again):
+            if same and what in ("complete", "pruned", "failed"):
                 return other
         return None
 

@@ -16,7 +16,7 @@ from adgn.selection.errors import SelectionError
 from adgn.selection.objective import read_scores, run_scores, trial_scores
 from adgn.selection.protocols import Run, Summary
 from adgn.selection.status import ranked, study_status
-from adgn.selection.study import kind, trial_key, trial_params
+from adgn.selection.study import kinds, trial_key, trial_params
 from adgn.training import RunDirectory, evaluate, shared_data, to_toml
 from adgn.training.files import write_atomically
 from adgn.training.result import environment
@@ -66,7 +66,7 @@ def choose(study: Study, definition: StudyDefinition) -> dict[int | None, Frozen
     trials = study.get_trials(deepcopy=False)
     candidates = ranked(trials, definition)
     if not candidates:
-        failed = [trial for trial in trials if kind(trial) == "failed"]
+        failed = [trial for trial, what in kinds(trials, definition) if what == "failed"]
         cause = f" The first failure: {failed[0].user_attrs['error']}" if failed else ""
         raise SelectionError(
             f"no trial of {study.study_name!r} has a score ({len(failed)} failed).{cause}"

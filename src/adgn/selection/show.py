@@ -12,7 +12,7 @@ from optuna.trial import FrozenTrial, TrialState
 from adgn.choices import unknown_name
 from adgn.selection.definition import StudyDefinition
 from adgn.selection.status import ranked
-from adgn.selection.study import kind, trial_params
+from adgn.selection.study import kind, kinds, trial_params
 
 __all__ = ["Table", "best_table", "export", "failure_table", "importances", "trial_records"]
 
@@ -54,12 +54,12 @@ def importances(study: Study) -> dict[str, float]:
     return shares
 
 
-def failure_table(study: Study) -> Table:
+def failure_table(study: Study, definition: StudyDefinition) -> Table:
     """The trials that crashed or diverged, with the first line of why."""
     rows = [
         [str(trial.number), trial.user_attrs["error"].splitlines()[0], _text(trial_params(trial))]
-        for trial in study.get_trials(deepcopy=False)
-        if kind(trial) == "failed"
+        for trial, what in kinds(study.get_trials(deepcopy=False), definition)
+        if what == "failed"
     ]
     return ["trial", "error", "settings"], rows
 
@@ -72,8 +72,8 @@ def trial_records(study: Study, definition: StudyDefinition) -> list[dict[str, A
     """Every trial as a record, those that were replaced by a successor left out."""
     return [
         _record(trial, definition)
-        for trial in study.get_trials(deepcopy=False)
-        if kind(trial) != "replaced"
+        for trial, what in kinds(study.get_trials(deepcopy=False), definition)
+        if what != "replaced"
     ]
 
 

@@ -9,7 +9,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
 from adgn.selection.definition import StudyDefinition
-from adgn.selection.study import kind, trial_params
+from adgn.selection.study import kind, kinds, trial_params
 
 __all__ = ["StudyStatus", "ranked", "study_status"]
 
@@ -54,7 +54,7 @@ class StudyStatus:
 def study_status(study: Study, definition: StudyDefinition) -> StudyStatus:
     """How far a study is."""
     trials = study.get_trials(deepcopy=False)
-    counts = Counter(kind(trial) for trial in trials)
+    counts = Counter(what for _, what in kinds(trials, definition))
     best = next(iter(ranked(trials, definition)), None)
     times = [
         trial.duration.total_seconds()

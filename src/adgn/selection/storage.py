@@ -11,6 +11,7 @@ from optuna.storages import RDBStorage
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy.engine import URL, make_url
+from sqlalchemy.pool import NullPool
 
 from adgn.selection.errors import StorageError
 
@@ -60,7 +61,6 @@ class QueueStorage(RDBStorage):
         if self.engine.dialect.name == "sqlite":
             sqlalchemy.event.listen(self.engine, "connect", _leave_begin_to_us)
             sqlalchemy.event.listen(self.engine, "begin", _begin_with_the_write_lock)
-            self.engine.dispose()  # connections made so far do not know of this
 
     def _create_new_trial(
         self, study_id: int, template_trial: FrozenTrial | None = None
@@ -170,11 +170,12 @@ def _parsed(url: str) -> URL:
 
 def _engine_options(url: URL) -> dict[str, Any]:
     backend = url.get_backend_name()
+    # No connection is kept between two transactions: workers are minutes apart, and many of them
+    # would use up what a server allows.
+    options: dict[str, Any] = {"poolclass": NullPool}
     if backend == "sqlite":
-        return {"connect_args": {"timeout": _LOCK_SECONDS}}
-    # A connection that the server has closed in the meantime is replaced, not reported.
-    options: dict[str, Any] = {"pool_pre_ping": True}
-    if backend in ("postgresql", "mysql", "mariadb"):
+        options["connect_args"] = {"timeout": _LOCK_SECONDS}
+    elif backend in ("postgresql", "mysql", "mariadb"):
         options["connect_args"] = {"connect_timeout": _CONNECT_SECONDS}
     return options
 

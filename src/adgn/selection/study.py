@@ -1,6 +1,6 @@
 """A study: its plan (a queue of trials), its answers, and how it gets over deaths of workers."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import optuna
@@ -19,6 +19,7 @@ from adgn.training.seeding import derived_seed
 __all__ = [
     "TrialKind",
     "kind",
+    "kinds",
     "open_study",
     "plan",
     "requeue",
@@ -130,6 +131,22 @@ def kind(trial: FrozenTrial) -> TrialKind:
     return names[trial.state]
 
 
+def kinds(
+    trials: Sequence[FrozenTrial], definition: StudyDefinition
+) -> Iterator[tuple[FrozenTrial, TrialKind]]:
+    """What became of each trial; a crash that is run again counts as replaced."""
+    last_retry: dict[str | None, int] = {}
+    for trial in trials:
+        if trial.user_attrs.get("retry", False):
+            last_retry[trial_key(trial, definition)] = trial.number
+    for trial in trials:
+        what = kind(trial)
+        if what == "failed" and last_retry:
+            again = last_retry.get(trial_key(trial, definition), -1)
+            what = "replaced" if again > trial.number else what
+        yield trial, what
+
+
 def _enqueue(study: Study, params: Mapping[str, Any], **attributes: Any) -> None:
     study.enqueue_trial(dict(params), user_attrs=attributes or None)
 
@@ -143,16 +160,12 @@ def plan(study: Study, definition: StudyDefinition, *, retry_failed: bool = Fals
     Returns:
         How many trials were added.
     """
-    trials = study.get_trials(deepcopy=False)
+    trials = list(kinds(study.get_trials(deepcopy=False), definition))
     present: dict[str, list[FrozenTrial]] = {}
-    added = unknown = 0
-    for trial in trials:
-        if kind(trial) == "replaced":
-            continue
+    added = 0
+    for trial, what in trials:
         key = trial_key(trial, definition)
-        if key is None:
-            unknown += 1
-        else:
+        if what != "replaced" and key is not None:
             present.setdefault(key, []).append(trial)
 
     def add(params: Mapping[str, Any], **attributes: Any) -> None:
@@ -163,15 +176,15 @@ def plan(study: Study, definition: StudyDefinition, *, retry_failed: bool = Fals
             present[key] = []
             added += 1
 
-    for trial in trials:
-        if kind(trial) == "replaced":
-            add(trial_params(trial))
+    for trial, what in trials:
+        if what == "replaced":
+            add(trial_params(trial), **_retry_mark(trial))
     for key in list(present):
         if retry_failed and present[key] and all(_can_be_retried(t) for t in present[key]):
             params = trial_params(present.pop(key)[0])
             add(params, retry=True)
     if definition.search == "tpe":
-        there = sum(1 for t in trials if kind(t) != "replaced") + added
+        there = sum(1 for _, what in trials if what != "replaced") + added
         for _ in range(definition.budget - there):
             study.add_trial(create_trial(state=TrialState.WAITING))
             added += 1
@@ -179,6 +192,10 @@ def plan(study: Study, definition: StudyDefinition, *, retry_failed: bool = Fals
     for params in _points(definition):
         add(params)
     return added
+
+
+def _retry_mark(trial: FrozenTrial) -> dict[str, Any]:
+    return {"retry": True} if trial.user_attrs.get("retry", False) else {}
 
 
 def _can_be_retried(trial: FrozenTrial) -> bool:
@@ -211,7 +228,7 @@ def requeue(study: Study, trial: FrozenTrial) -> None:
         and trial_key(other, definition) == key
     ]
     if len(lost) < MAX_LOST:
-        _enqueue(study, params)
+        _enqueue(study, params, **_retry_mark(trial))
         return
     study.add_trial(
         create_trial(

@@ -21,9 +21,10 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 from pydantic import TypeAdapter
 
+from adgn.selection.definition import StudyDefinition
 from adgn.selection.objective import TrialObjective
 from adgn.selection.storage import QueueEmpty, open_storage
-from adgn.selection.study import kind, open_study, requeue
+from adgn.selection.study import kinds, open_study, requeue
 from adgn.training import shared_data
 
 __all__ = ["WorkerSpec", "first_cause", "work"]
@@ -78,7 +79,7 @@ def work(spec: WorkerSpec, stop: threading.Event) -> None:
     name = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
     objective = TrialObjective(definition, Path(spec.folder), stop, name, spec.grace)
     with shared_data():
-        while not stop.is_set() and first_cause(study) is None:
+        while not stop.is_set() and first_cause(study, definition) is None:
             try:
                 study.optimize(
                     objective, n_trials=1, catch=(Exception,), callbacks=[_requeue_interrupted]
@@ -90,7 +91,6 @@ def work(spec: WorkerSpec, stop: threading.Event) -> None:
             except (UpdateFinishedTrialError, ValueError) as error:
                 if not _was_taken_away(error):
                     raise
-    storage.engine.dispose()
 
 
 def _was_taken_away(error: Exception) -> bool:
@@ -103,15 +103,15 @@ def _requeue_interrupted(study: Study, trial: FrozenTrial) -> None:
         requeue(study, trial)
 
 
-def first_cause(study: Study) -> FrozenTrial | None:
+def first_cause(study: Study, definition: StudyDefinition) -> FrozenTrial | None:
     """The first crash of a study in which everything crashes; `None` while there is hope.
 
     A configuration that diverges says nothing about others and is no crash in this sense.
     """
-    trials = study.get_trials(deepcopy=False)
-    if any(kind(trial) in ("complete", "pruned") for trial in trials):
+    trials = list(kinds(study.get_trials(deepcopy=False), definition))
+    if any(what in ("complete", "pruned") for _, what in trials):
         return None
-    crashed = [t for t in trials if kind(t) == "failed" and not t.user_attrs.get("diverged")]
+    crashed = [t for t, what in trials if what == "failed" and not t.user_attrs.get("diverged")]
     return crashed[0] if len(crashed) >= HOPELESS else None
 
 
