@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?= -n auto
 
-.PHONY: help setup demo test lint types unit docs clean
+.PHONY: help setup demo test lint types unit unit-torch docs clean
 help:
 	@echo "make demo   see what the method is for (a few minutes, set-up included)"
 	@echo "make test   lint, types, tests and docs"
@@ -12,7 +12,7 @@ help:
 	@echo "make clean  remove the virtual environment and everything generated"
 
 setup: $(VENV)/.installed
-$(VENV)/.installed: pyproject.toml constraints.txt
+$(VENV)/.installed: pyproject.toml setup.py constraints.txt $(wildcard src/adgn/graph/native/*.?pp)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
 	  || { echo "adgn needs Python 3.10 or newer; set PYTHON=/path/to/python3.x"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
@@ -20,9 +20,9 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	@touch $@
 
 demo: setup
-	$(BIN)/adgn demo transfer --out demo
+	$(BIN)/adgn demo property --out demo
 
-test: lint types unit docs
+test: lint types unit unit-torch docs
 
 lint: setup
 	$(BIN)/ruff check .
@@ -34,8 +34,12 @@ types: setup
 unit: setup
 	$(BIN)/pytest $(PYTEST_ARGS)
 
+# The same layers without the native kernels, as on a machine where they could not be built.
+unit-torch: setup
+	ADGN_BACKEND=torch $(BIN)/pytest $(PYTEST_ARGS) tests/graph tests/nn src/adgn/graph src/adgn/nn
+
 docs: setup
 	$(BIN)/mkdocs build --quiet --strict
 
 clean:
-	rm -rf $(VENV) site demo build src/*.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) site demo build src/*.egg-info src/adgn/graph/native/*.so .mypy_cache .ruff_cache .pytest_cache

@@ -17,7 +17,7 @@ class BuildNative(build_ext):
         return ext.export_symbols
 
 
-warnings = ["-Wall", "-Wextra"]
+flags = ["-std=c++17", "-O3", "-ffp-contract=fast", "-fvisibility=hidden", "-Wall", "-Wextra"]
 setup(
     ext_modules=[
         Extension(
@@ -25,8 +25,7 @@ setup(
             sources=sorted(str(path) for path in FOLDER.glob("*.cpp")),
             depends=sorted(str(path) for path in FOLDER.glob("*.hpp")),
             # No -march: the kernels for newer processors are chosen when the library is loaded.
-            extra_compile_args=["-std=c++17", "-O3", "-ffp-contract=fast", "-fvisibility=hidden"]
-            + warnings,
+            extra_compile_args=flags,
             extra_link_args=[] if sys.platform == "win32" else ["-pthread"],
             language="c++",
             optional=True,  # without a compiler the package installs all the same

@@ -114,6 +114,7 @@ def commit() -> str:
 
 def measure_all(steps: int, threads: int) -> dict[str, Any]:
     """The figures of all models, each in a process of its own."""
+    load = os.getloadavg()[0]
     figures = {}
     for variant in VARIANTS:
         command = [sys.executable, "-W", "ignore", __file__, "--model", variant]
@@ -123,7 +124,7 @@ def measure_all(steps: int, threads: int) -> dict[str, Any]:
             sys.exit(f"{variant} failed:\n{done.stderr}")
         figures[variant] = json.loads(done.stdout)
         times = figures[variant]["step_ms"]
-        print(f"{variant:24} {times['median']:8.1f} ms {figures[variant]['peak_mb']:8.1f} MB")
+        print(f"{variant:24} {times['min']:8.1f} ms {figures[variant]['peak_mb']:8.1f} MB")
     batch = next(iter(figures.values()))["batch"]
     for figure in figures.values():
         del figure["batch"]
@@ -132,6 +133,7 @@ def measure_all(steps: int, threads: int) -> dict[str, Any]:
         "machine": f"{processor()}, {os.cpu_count()} cores",
         "commit": commit(),
         "torch": torch.__version__,
+        "load_average": load,
         "threads": threads,
         "steps": steps,
         "layers": LAYERS,

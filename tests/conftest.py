@@ -1,11 +1,15 @@
 """Fixtures and settings that all tests share."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import settings
+
+from adgn.graph import backend, set_backend
+from adgn.graph.native.library import NativeLibrary, load_library
 
 # Where CI's load varies, a time limit per example says nothing about the code.
 settings.register_profile("adgn", deadline=None, max_examples=40, derandomize=True)
@@ -37,3 +41,13 @@ def data_root(raw_datasets: Path, tmp_path_factory: pytest.TempPathFactory) -> P
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to(raw, target_is_directory=True)
     return root
+
+
+@pytest.fixture
+def native() -> Iterator[NativeLibrary]:
+    """The native kernels, forced; tests of them skip where they are not built or switched off."""
+    library = load_library()
+    if isinstance(library, str) or backend().name == "torch":
+        pytest.skip(f"native kernels not in use: {backend().reason}")
+    with set_backend("native"):
+        yield library

@@ -33,7 +33,7 @@ def test_matrix_free_equals_exact(name, kind):
     model = build_model(name, 3, 5, 1, num_layers=3)
     x, graph = torch.randn(12, 3), example_graph(kind, 12)
     exact = layer_spectrum(model, x, graph, layer=2, method="exact")
-    free = layer_spectrum(model, x, graph, layer=2, method="matrix-free", count=4)
+    free = layer_spectrum(model, x, graph, layer=2, method="matrix-free", count=4, tolerance=1e-10)
     assert free.method == "matrix-free"
     assert free.spectral_radius == pytest.approx(exact.spectral_radius, abs=1e-7)
     assert free.max_real == pytest.approx(exact.max_real, abs=1e-7)
@@ -47,6 +47,7 @@ def test_the_layer_is_that_of_torch_func():
     model = build_model("gcn", 3, 4, 1, num_layers=1).double()
     x, graph = torch.randn(5, 3).double(), example_graph("ring", 5)
     start = model.encode(x).detach()
+    _ = model(x, graph)  # the operator is built outside of the transform
     jacobian = torch.func.jacrev(lambda s: model.propagation(s, graph))(start).reshape(20, 20)
     spectrum = layer_spectrum(model, x, graph)
     expected = torch.linalg.eigvals(jacobian.detach())
@@ -61,10 +62,10 @@ def test_a_large_graph_is_measured_matrix_free_and_the_cost_is_said():
     x, graph = torch.randn(200, 3), example_graph("random", 200)
     with pytest.raises(ValueError, match=r"200 nodes × 16 channels.*size 3200 would take 0\.08 GB"):
         layer_spectrum(model, x, graph, method="exact")
-    spectrum = layer_spectrum(model, x, graph, count=1)
+    spectrum = layer_spectrum(model, x, graph, count=1, tolerance=1e-3)
     assert spectrum.method == "matrix-free"
     assert "size 3200 would take 0.08 GB" in spectrum.note
-    again = layer_spectrum(model, x, graph, count=1)
+    again = layer_spectrum(model, x, graph, count=1, tolerance=1e-3)
     assert torch.equal(spectrum.eigenvalues, again.eigenvalues)
 
 

@@ -60,9 +60,9 @@ def test_depth_advice_names_the_last_good_layer(make_linear_layer):
 
 
 def test_overflow_is_an_explosion_and_not_a_crash():
-    conv = AntiSymmetricConv(4, phi="sum", num_iters=400, epsilon=1.0, act=None).double()
+    conv = AntiSymmetricConv(4, phi="sum", num_iters=40, epsilon=1.0, act=None).double()
     with torch.no_grad():
-        conv.phi.lin.weight.fill_(10.0)
+        conv.phi.lin.weight.fill_(1e10)
     found = diagnose(conv, features(4), GRAPH)
     assert found.kind == "exploding" and found.growth is None
     assert "until the states overflow" in found.text()
@@ -113,6 +113,14 @@ def test_an_activation_outside_the_theory_is_pointed_out():
     torch.manual_seed(0)
     found = diagnose(ADGN(4, 8, 1, num_layers=3, act="gelu"), torch.randn(8, 4), GRAPH)
     assert any(a.parameter == "act" and "monotonically" in a.text for a in found.advice)
+
+
+def test_on_a_large_graph_the_eigenvalues_are_left_out_and_that_is_said(monkeypatch):
+    monkeypatch.setattr("adgn.analysis.verdict.SPECTRUM_LIMIT", 10)
+    torch.manual_seed(0)
+    found = diagnose(ADGN(4, 8, 1, num_layers=3), torch.randn(8, 4), GRAPH)
+    assert found.layer_spectrum is None and found.growth is not None
+    assert "Note: the whole layer's eigenvalues were not looked for: with 64 states" in found.text()
 
 
 def test_thresholds_are_the_callers():

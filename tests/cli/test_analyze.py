@@ -1,15 +1,11 @@
 """`adgn analyze`: verdict on standard output, figures in a folder."""
 
-from types import SimpleNamespace
-
 import pytest
-import torch
 from typer.testing import CliRunner
 
-from adgn.analysis import diagnose
-from adgn.analysis.graphs import example_graph
+import adgn.training
+from adgn.analysis.subject import load_run
 from adgn.cli import analyze as command
-from adgn.nn import build_model
 
 SMALL = ["--nodes", "6", "--layers", "3", "--hidden", "4"]
 
@@ -33,8 +29,7 @@ def test_it_is_reproducible_and_options_reach_the_model(tmp_path):
 
     plain = verdict()
     assert plain == verdict()
-    assert plain != verdict("--seed", "1")
-    changed = verdict("--option", "epsilon=0.25", "--option", "phi=gcn")
+    changed = verdict("--seed", "1", "--option", "epsilon=0.25", "--option", "phi=gcn")
     assert "for ε = 0.25" in changed
 
 
@@ -54,21 +49,21 @@ def test_wrong_arguments_are_told(arguments, message, tmp_path):
 
 def test_unknown_names_are_told_with_the_nearest():
     assert "Did you mean 'ring'" in str(run("--model", "adgn", "--graph", "rings").exception)
-    assert "Did you mean 'gcn'" in str(run("--model", "gnc").exception)
+    assert "Did you mean 'grand'" in str(run("--model", "grnd").exception)
 
 
-def test_a_run_is_read_through_the_training_room(tmp_path, monkeypatch):
-    torch.manual_seed(0)
-    model, x = build_model("adgn", 3, 4, 1, num_layers=3), torch.randn(6, 3)
-    data = SimpleNamespace(x=x, edge_index=example_graph("ring", 6))
-    asked = []
-
-    def load_run(path):
-        asked.append(path)
-        return SimpleNamespace(model=model, data=data)
-
-    monkeypatch.setattr(command, "load_run", load_run)
-    result = run(str(tmp_path), "--out", str(tmp_path / "out"))
+def test_a_run_is_analysed(tmp_path):
+    adgn.training.train(
+        "graph-transfer",
+        run_dir=tmp_path / "run",
+        task={"distance": 3, "train": 8, "val": 4, "test": 4},
+        model={"hidden_channels": 4, "num_layers": 3},
+        loop={"max_epochs": 1},
+    )
+    arguments = (str(tmp_path / "run"), "--out", str(tmp_path / "out"))
+    result = run(*arguments, "--number", "1", "--baseline", "adgn")
     assert result.exit_code == 0, result.output
-    assert asked == [tmp_path]
-    assert diagnose(model, x, data.edge_index).text() in result.output
+    assert load_run(tmp_path / "run", 1).diagnose().text() in result.output
+    assert "\nadgn-untrained\nVerdict" in result.output
+    refused = run(*arguments, "--option", "epsilon=1")
+    assert refused.exit_code == 2 and "a run has its options" in refused.output

@@ -7,6 +7,7 @@ from adgn.data import (
     BENCHMARKS,
     CATALOGUE,
     TARGETS,
+    GraphPropertyDataset,
     GraphTransfer,
     TreeNeighborsMatch,
     find_dataset,
@@ -38,6 +39,29 @@ def test_every_benchmark_is_in_the_catalogue():
 def test_statistics_of_synthetic_sets_are_true():
     assert len(TreeNeighborsMatch(2)) + len(TreeNeighborsMatch(2, "test")) == 96
     assert len(GraphTransfer("ring", 4, "test")) == 100
+
+
+SMALL = {"min_nodes": 6, "train": (1, 1), "val": (1, 1), "test": (1, 1)}
+SYNTHETIC = {
+    "graph-property": lambda root: GraphPropertyDataset(root, **SMALL),
+    "tree-neighbors-match": lambda root: TreeNeighborsMatch(2),
+    "graph-transfer": lambda root: GraphTransfer("line", 3),
+}
+
+
+def test_every_synthetic_set_is_compared():
+    assert set(SYNTHETIC) == set(CATALOGUE) - set(BENCHMARKS)
+
+
+@pytest.mark.parametrize("name", SYNTHETIC)
+def test_feature_counts_of_synthetic_sets_are_true(name, tmp_path):
+    features = SYNTHETIC[name](tmp_path).num_features
+    assert CATALOGUE[name].statistics["features"].startswith(f"{features} (")
+    header, row = (
+        [cell.strip() for cell in re.search(start + ".*", DOCS.read_text())[0].split("|")]
+        for start in (r"\| name \| task", rf"\| `{name}` \|")
+    )
+    assert row[header.index("features")] == str(features)
 
 
 def test_usage_expressions_are_python():

@@ -103,6 +103,10 @@ def test_wrong_requests_are_refused():
         split_per_class(y, 0)
     with pytest.raises(ValueError, match="num_train=0"):
         split_per_class(y, 0, num_train=0)
+    with pytest.raises(ValueError, match=r"num_val=1.5 is not an integer"):
+        split_per_class(y, 0, num_val=1.5)
+    with pytest.raises(ValueError, match=r"seed=0.5 is not an integer"):
+        split_per_class(y, 0.5, num_train=1, num_val=1)
     with pytest.raises(ValueError, match="float32"):
         split_per_class(y.float(), 0)
     with pytest.raises(ValueError, match="no published split"):
@@ -110,5 +114,6 @@ def test_wrong_requests_are_refused():
     masks = {
         f"{part}_mask": torch.zeros(20, 10, dtype=torch.bool) for part in ("train", "val", "test")
     }
-    with pytest.raises(ValueError, match=r"number=10 .* 10 split"):
-        fixed_split(Data(y=y, **masks), 10)
+    for number in (10, -1, 1.5, True):
+        with pytest.raises(ValueError, match=rf"number={number} .* 10 split"):
+            fixed_split(Data(y=y, **masks), number)

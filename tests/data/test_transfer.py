@@ -16,8 +16,8 @@ def test_source_and_target_are_the_distance_apart(topology, distance):
     assert nx.shortest_path_length(network, source, target) == distance
     assert graph.num_nodes == (distance + 1 if topology == "line" else 2 * distance)
     assert graph.is_undirected()
-    assert graph.x[target, 1] == 1
-    assert graph.x[:, 1].sum() == 1
+    assert graph.x.shape == (graph.num_nodes, 1)
+    assert graph.x.count_nonzero() == 1
     assert torch.equal(graph.y, graph.x[source, 0].view(1, 1))
 
 
@@ -57,10 +57,10 @@ def test_numbers_are_uniform_in_minus_one_to_one():
     ("arguments", "message"),
     [
         (("lien", 5), "topology='lien'.*'line'"),
-        (("line", 0), "distance=0 is impossible on a line.*at least 1"),
+        (("line", 0), "distance=0 is too small.*at least 1: .*line"),
         (("ring", 1), "distance=1 .*at least 2"),
         (("crossed_ring", 2), "distance=2 .*at least 3"),
-        (("line", 2.0), "distance=2.0"),
+        (("line", 2.0), "distance=2.0 is not an integer"),
         (("line", 5, "dev"), "split='dev'"),
     ],
 )
@@ -69,6 +69,16 @@ def test_impossible_arguments_are_refused(arguments, message):
         GraphTransfer(*arguments)
 
 
-def test_no_graphs_are_refused():
-    with pytest.raises(ValueError, match="num_graphs=0"):
-        GraphTransfer("line", 5, num_graphs=0)
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_graphs": 0}, "num_graphs=0 is too small.*at least 1"),
+        ({"num_graphs": 2.5}, "num_graphs=2.5 is not an integer"),
+        ({"num_graphs": True}, "num_graphs=True is not an integer"),
+        ({"seed": -1}, "seed=-1 is too small.*at least 0"),
+        ({"seed": 0.5}, "seed=0.5 is not an integer"),
+    ],
+)
+def test_wrong_counts_and_seeds_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        GraphTransfer("line", 5, **options)

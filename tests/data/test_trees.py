@@ -112,12 +112,17 @@ def test_features_fit_an_embedding():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"radius": 1}, "radius=1"),
-        ({"radius": 2.5}, "radius=2.5"),
+        ({"radius": 1}, "radius=1 is too small.*at least 2"),
+        ({"radius": 2.5}, "radius=2.5 is not an integer"),
+        ({"radius": 2, "num_permutations": 2.5}, "num_permutations=2.5 is not an integer"),
+        ({"radius": 2, "num_permutations": True}, "num_permutations=True is not an integer"),
+        ({"radius": 2, "seed": -1}, "seed=-1 is too small"),
+        ({"radius": 2, "seed": 2**32}, "seed=4294967296 is too large"),
+        ({"radius": 2, "seed": 1.5}, "seed=1.5 is not an integer"),
         ({"radius": 2, "num_permutations": 25}, "num_permutations=25.*24 distinct"),
         ({"radius": 4, "num_permutations": 0}, "num_permutations=0"),
         ({"radius": 4, "num_permutations": 2}, "num_permutations=2 .*stratified"),
-        ({"radius": 15}, "num_permutations=0"),
+        ({"radius": 15}, "radius=15 has no default.*num_permutations"),
         ({"radius": 2, "split": "val"}, "split='val'"),
     ],
 )

@@ -161,3 +161,13 @@ def test_negative_degrees_have_no_root():
     weight = torch.tensor([-3.0])
     with pytest.raises(ValueError, match="gives node 1 the degree -2"):
         graph_operator(edges((0, 1)), weight, num_nodes=2, normalization="gcn")
+
+
+def test_an_edge_index_of_another_size_is_refused():
+    with pytest.raises(ValueError, match=r"sparse_size=\(9, 9\), but x has 3 nodes"):
+        graph_operator(EdgeIndex(edges((0, 1)), sparse_size=(9, 9)), num_nodes=3)
+
+
+def test_block_sparse_matrices_are_named():
+    with pytest.raises(TypeError, match=r"layout .*sparse_bsr"):
+        graph_operator(torch.eye(4).to_sparse_bsr((2, 2)), num_nodes=4)

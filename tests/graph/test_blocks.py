@@ -96,3 +96,31 @@ def test_weights_twice_are_refused():
     selected = pack([Example(2, edges((0, 1)))]).select(torch.tensor([0]))
     with pytest.raises(ValueError, match="pass it to GraphBlocks"):
         graph_operator(selected, torch.ones(1), num_nodes=2)
+
+
+def test_what_is_written_into_the_arguments_later_is_not_seen():
+    edge_index, weight = edges((0, 1)), torch.tensor([2.0])
+    blocks = GraphBlocks(edge_index, torch.tensor([0, 2]), weight)
+    weight.mul_(5)
+    edge_index[1, 0] = 0
+    operator = blocks.select(torch.tensor([0])).operator("none", torch.float32)
+    assert operator.to_dense().tolist() == [[0.0, 0.0], [2.0, 0.0]]
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        (torch.ones(3), r"edge_weight has shape \[3\]"),
+        (torch.tensor([float("nan")]), "not finite"),
+        (torch.ones(1, requires_grad=True), "requires a gradient"),
+    ],
+)
+def test_wrong_weights_are_refused(weight, message):
+    with pytest.raises(ValueError, match=message):
+        GraphBlocks(edges((0, 1)), torch.tensor([0, 2]), weight)
+
+
+def test_weights_of_another_dtype_are_not_cast():
+    blocks = GraphBlocks(edges((0, 1)), torch.tensor([0, 2]), torch.ones(1, dtype=torch.float64))
+    with pytest.raises(TypeError, match="edge_weight has dtype"):
+        blocks.operator("none", torch.float32)

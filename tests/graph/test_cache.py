@@ -1,8 +1,11 @@
 import gc
 
+import pytest
 import torch
+from torch_geometric import EdgeIndex
 
 from adgn.graph import cache_info, clear_cache, graph_operator
+from adgn.nn import available_models, build_model
 from tests.graphs import edges
 
 
@@ -97,3 +100,43 @@ def test_weights_with_a_gradient_build_anew_but_sort_nothing():
     second = graph_operator(edge_index, weight, num_nodes=2)
     assert first is not second
     assert first.pattern is second.pattern
+
+
+@pytest.mark.parametrize("phi", ["sum", "gcn", "gat"])
+def test_a_graph_first_used_inside_a_transform_serves_outside_of_it(phi):
+    model = build_model("adgn", 3, 4, 2, 2, phi=phi)
+    edge_index, x = edges((0, 1), (1, 2), (2, 0)), torch.randn(3, 3)
+    inside = torch.func.jacrev(lambda x: model(x, edge_index))(x)
+    outside = torch.autograd.functional.jacobian(lambda x: model(x, edge_index), x)
+    torch.testing.assert_close(inside, outside)
+
+
+def test_weights_inside_a_transform_are_not_remembered():
+    edge_index, x = edges((0, 1)), torch.ones(2, 1)
+
+    def total(weight):
+        return (graph_operator(edge_index, weight, num_nodes=2) @ x).sum()
+
+    assert torch.func.grad(total)(torch.ones(1)).tolist() == [1.0]
+    assert torch.func.grad(total)(torch.ones(1)).tolist() == [1.0]
+    assert total(torch.ones(1)) == 1
+
+
+@pytest.mark.parametrize("name", sorted(available_models()))
+def test_a_graph_first_used_in_inference_mode_can_be_trained_on(name):
+    model = build_model(name, 3, 4, 2, 2)
+    edge_index, x = edges((0, 1), (1, 2), (2, 0)), torch.randn(3, 3)
+    with torch.inference_mode():
+        expected = model(x, edge_index).clone()
+    output = model(x, edge_index)
+    output.sum().backward()
+    torch.testing.assert_close(output.detach(), expected)
+    assert all(parameter.grad is not None for parameter in model.encoder.parameters())
+
+
+def test_an_edge_index_written_to_through_its_tensor_is_another_graph():
+    inner = edges((0, 1))
+    edge_index = EdgeIndex(inner, sparse_size=(3, 3))
+    assert graph_operator(edge_index, num_nodes=3).to_dense()[1, 0] == 1
+    inner[1, 0] = 2
+    assert graph_operator(edge_index, num_nodes=3).to_dense()[2, 0] == 1

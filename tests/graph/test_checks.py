@@ -68,3 +68,14 @@ def test_what_is_not_positive_is_refused(value):
 def test_what_is_no_count_is_refused(value):
     with pytest.raises(ValueError, match="num_layers="):
         check_count("num_layers", value)
+
+
+def test_a_batch_size_too_small_is_named():
+    with pytest.raises(ValueError, match="batch_size=1, but batch has graph numbers up to 2"):
+        check_batch(torch.tensor([0, 2]), 2, torch.ones(2, 1), 1)
+
+
+@pytest.mark.parametrize("value", [None, [[1.0]], 3])
+def test_what_is_no_tensor_is_named(value):
+    with pytest.raises(TypeError, match=r"x is a .*; pass a torch\.Tensor"):
+        check_features(value)

@@ -1,10 +1,12 @@
+import copy
+
 import pytest
 import torch
 from torch import nn
 from torch_geometric.data import Batch, Data
 
 from adgn.graph import GraphBlocks
-from adgn.nn import ADGN, GraphNetwork
+from adgn.nn import ADGN, GraphNetwork, available_models, build_model
 from tests.graphs import CORNER_CASES, both_ways, edges
 
 RING = both_ways((0, 1), (1, 2), (2, 3), (3, 0))
@@ -154,3 +156,53 @@ def test_sparse_features_need_an_encoder():
     net = ADGN(3, 3, 2, 2, encoder=None)
     with pytest.raises(ValueError, match="sparse x needs an encoder"):
         net(torch.ones(4, 3).to_sparse_csr(), RING)
+
+
+def test_a_gradient_in_sparse_features_is_refused_and_not_lost():
+    x = torch.ones(4, 3).to_sparse_csr().requires_grad_()
+    with pytest.raises(ValueError, match="the sparse x requires a gradient"):
+        ADGN(3, 8, 2, 2)(x, RING)
+
+
+def test_several_states_on_one_graph_at_graph_level():
+    net, batch = ADGN(3, 8, 2, 2, level="graph"), torch.tensor([0, 0, 1, 1])
+    x = torch.randn(5, 4, 3)
+    together = net(x, RING, batch=batch)
+    assert together.shape == (5, 2, 2)
+    torch.testing.assert_close(together[3], net(x[3], RING, batch=batch))
+
+
+def test_batch_may_be_of_any_integer_type():
+    net, batch, x = ADGN(3, 8, 2, 2, level="graph"), torch.tensor([0, 0, 1, 1]), torch.randn(4, 3)
+    assert torch.equal(net(x, RING, batch=batch.to(torch.uint8)), net(x, RING, batch=batch))
+
+
+# Dynamo itself looks at the gradients of tensors that have none.
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor:UserWarning")
+@pytest.mark.parametrize("name", ["adgn", "gcn", "gat", "dgc"])
+def test_compiled_models_give_the_same(name):
+    model, x = build_model(name, 3, 4, 2, 2), torch.randn(4, 3)
+    torch._dynamo.reset()
+    compiled = torch.compile(model, backend="eager")
+    torch.testing.assert_close(compiled(x, RING), model(x, RING))
+
+
+@pytest.mark.parametrize("name", sorted(available_models()))
+def test_models_run_under_autocast(name):
+    torch.manual_seed(0)
+    model, x = build_model(name, 3, 4, 2, 2), torch.randn(4, 3)
+    with torch.autocast("cpu", torch.bfloat16):
+        output = model(x, RING)
+        output.float().sum().backward()
+    # bfloat16 has 8 bits of precision; the networks are two layers deep.
+    torch.testing.assert_close(output.float(), model(x, RING), rtol=0.1, atol=0.1)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("phi", ["sum", "gcn"])
+def test_half_precision(phi, dtype):
+    torch.manual_seed(0)
+    model, x = ADGN(3, 8, 2, 4, phi=phi), torch.randn(4, 3)
+    half = copy.deepcopy(model).to(dtype)(x.to(dtype), RING)
+    assert half.dtype == dtype
+    torch.testing.assert_close(half.float(), model(x, RING), rtol=0.05, atol=0.05)

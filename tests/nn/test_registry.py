@@ -1,6 +1,13 @@
 import pytest
 
-from adgn.nn import GraphNetwork, available_models, build_model, model_spec, register_model
+from adgn.nn import (
+    GraphNetwork,
+    available_models,
+    build_model,
+    model_spec,
+    register_model,
+    unregister_model,
+)
 from adgn.nn.registry import FAMILIES, ModelOptions
 
 EXPECTED = {
@@ -90,6 +97,20 @@ def test_a_name_is_registered_once():
     with pytest.raises(ValueError, match="a model named 'gcn' is registered already"):
         decorator(GraphNetwork)
     assert model_spec("gcn").title == "GCN"
+
+
+def test_a_model_comes_and_goes():
+    texts = dict.fromkeys(("title", "paper", "rule", "memory", "time"), "x")
+    before = available_models()
+    for _ in range(2):  # the name is free again after the first time
+        register_model(
+            "identity", hops_per_layer=0, options=ModelOptions, search_spaces={}, **texts
+        )(GraphNetwork)
+        assert set(available_models()) - set(before) == {"identity"}
+        unregister_model("identity")
+        assert available_models() == before
+    with pytest.raises(ValueError, match=r"name='identity' is not known"):
+        unregister_model("identity")
 
 
 def test_configuration_builds_the_same_model():

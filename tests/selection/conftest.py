@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 import torch
 
-from tests.selection.studies import InProcess, arguments
+from adgn.selection import select
+from tests.selection.studies import LONG, InProcess, arguments, finished
 
 
 @pytest.fixture
@@ -20,3 +21,13 @@ def in_process():
 def tiny(tmp_path, in_process) -> dict[str, Any]:
     """Arguments of `select` for a grid of four configurations, two runs each."""
     return arguments(tmp_path / "tiny", in_process)
+
+
+@pytest.fixture(scope="session")
+def undisturbed(tmp_path_factory):
+    """The scores of the long study when nothing happens to it, and its result."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    before = torch.get_num_threads()
+    result = select(**LONG, folder=folder, executor=InProcess())
+    torch.set_num_threads(before)
+    return finished(folder, "long"), result

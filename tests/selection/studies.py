@@ -16,6 +16,20 @@ from adgn.selection.worker import WorkerSpec, work
 
 SPACE = {"optimizer.lr": [0.1, 0.01], "model.hidden_channels": [2, 4]}
 
+# Twelve configurations of two runs, each long enough to be caught in the middle.
+LONG = {
+    "task": "graph-transfer",
+    "space": {"optimizer.lr": [0.1, 0.03, 0.01, 0.003], "model.hidden_channels": [2, 3, 4]},
+    "settings": {
+        "task": {"distance": 2, "train": 60, "val": 6, "test": 6},
+        "loop": {"max_epochs": 20, "batch_size": 6},
+        "stopping": {"patience": "none"},
+        "checkpoint": {"every_epochs": 10},
+    },
+    "seeds": [0, 1],
+    "study": "long",
+}
+
 
 class InProcess:
     """Runs one worker in the calling process, with one thread as the others have."""

@@ -7,7 +7,6 @@ import subprocess
 import sys
 
 import pytest
-import torch
 
 from adgn.selection import (
     ExecutorError,
@@ -19,32 +18,8 @@ from adgn.selection import (
     select,
 )
 from adgn.selection.study import kind
-from tests.selection.studies import InProcess, Nowhere, finished, wait_until
+from tests.selection.studies import LONG, InProcess, Nowhere, finished, wait_until
 from tests.servers import served
-
-# Twelve configurations of two runs, each long enough to be caught in the middle.
-LONG = {
-    "task": "graph-transfer",
-    "space": {"optimizer.lr": [0.1, 0.03, 0.01, 0.003], "model.hidden_channels": [2, 3, 4]},
-    "settings": {
-        "task": {"distance": 2, "train": 60, "val": 6, "test": 6},
-        "loop": {"max_epochs": 20, "batch_size": 6},
-        "stopping": {"patience": "none"},
-        "checkpoint": {"every_epochs": 10},
-    },
-    "seeds": [0, 1],
-    "study": "long",
-}
-
-
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory):
-    """The scores of the long study when nothing happens to it."""
-    folder = tmp_path_factory.mktemp("undisturbed")
-    before = torch.get_num_threads()
-    result = select(**LONG, folder=folder, executor=InProcess())
-    torch.set_num_threads(before)
-    return finished(folder, "long"), result
 
 
 def start_driver(folder, **more):

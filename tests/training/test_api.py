@@ -209,7 +209,7 @@ def test_really_full_disk(tiny, tmp_path):
     mount = tmp_path / "small"
     mount.mkdir()
     made = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=96k", "tmpfs", str(mount)], capture_output=True
+        ["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(mount)], capture_output=True
     )
     if made.returncode:
         pytest.skip("mounting a small file system needs root")
@@ -304,6 +304,20 @@ def test_diverging_run_keeps_its_last_finite_state(tiny, tmp_path):
     state = RunDirectory(tmp_path / "run").load_state(TrainConfig(**tiny))
     assert all(bool(w.isfinite().all()) for w in state["trainer"]["weights"].values())
     assert not (tmp_path / "run" / "result.json").exists()
+
+
+def test_diverging_run_keeps_its_best_weights(tiny, tmp_path):
+    class Explode(Observer):
+        def on_epoch(self, trainer, line):
+            if line["epoch"] == 2:
+                trainer.optimizer.param_groups[0]["lr"] = 1e30
+
+    tiny["schedule"] = {"name": "none"}
+    with pytest.raises(DivergedError):
+        train(tiny, run_dir=tmp_path / "run", observers=[Explode()])
+    scores = evaluate(tmp_path / "run", ["val"])["val"]
+    best = min(line["val"]["log10_mse"] for line in RunDirectory(tmp_path / "run").history())
+    assert scores["log10_mse"] == best
 
 
 def test_settings_that_do_not_fit_the_task(tiny):

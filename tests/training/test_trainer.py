@@ -55,7 +55,7 @@ def graphs(split, count):
 
 def make(*, journal=None, epochs=3, dropout=0.3, **options):
     with own_randomness(0):
-        model = ADGN(2, 5, 1, num_layers=2, epsilon=0.7, dropout=dropout)
+        model = ADGN(1, 5, 1, num_layers=2, epsilon=0.7, dropout=dropout)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     options.setdefault("schedule", torch.optim.lr_scheduler.StepLR(optimizer, 2))
     return Trainer(
@@ -142,7 +142,7 @@ def test_stop_request_ends_after_the_step_and_goes_on_exactly():
 def test_accumulated_batches_are_one_large_batch():
     def trained(batch_size, accumulate):
         with own_randomness(0):
-            model = ADGN(2, 5, 1, num_layers=2).double()
+            model = ADGN(1, 5, 1, num_layers=2).double()
         source = PackedBatches(graphs("train", 10), batch_size)
         source.graphs.x.data = source.graphs.x.double()
         source.graphs.y.data = source.graphs.y.double()
@@ -189,7 +189,7 @@ class Explodes(nn.Module):
 
     def __init__(self, calls):
         super().__init__()
-        self.weight = nn.Parameter(torch.ones(2, 1))
+        self.weight = nn.Parameter(torch.ones(1, 1))
         self.calls = calls
 
     def forward(self, x, edge_index):
@@ -229,7 +229,7 @@ def test_divergence_inside_the_network_is_divergence_but_wrong_data_is_not():
     packed = graphs("train", 4)
     packed.x[0, 0] = float("inf")
     with pytest.raises(ValueError, match="not finite") as error:
-        Trainer(ADGN(2, 5, 1, num_layers=2), PackedBatches(packed, 4)).fit()
+        Trainer(ADGN(1, 5, 1, num_layers=2), PackedBatches(packed, 4)).fit()
     assert not isinstance(error.value, DivergedError)
 
 
@@ -268,10 +268,10 @@ def test_own_forward_and_a_graph_level_module():
     class Mean(nn.Module):
         def __init__(self):
             super().__init__()
-            self.lin = nn.Linear(2, 1)
+            self.lin = nn.Linear(1, 1)
 
         def forward(self, x, edge_index, batch, batch_size):
-            total = torch.zeros(batch_size, 2).index_add(0, batch, x)
+            total = torch.zeros(batch_size, 1).index_add(0, batch, x)
             return self.lin(total)
 
     source = PackedBatches(graphs("train", 10), 4, seed=0)
@@ -289,7 +289,7 @@ def test_own_forward_and_a_graph_level_module():
 
 def test_outputs_that_do_not_fit_the_targets_are_refused_at_the_first_step():
     with pytest.raises(ValueError, match=r"output has shape \[4, 2\], but the targets \[4, 1\]"):
-        Trainer(ADGN(2, 5, 2, num_layers=2), PackedBatches(graphs("train", 4), 4)).fit()
+        Trainer(ADGN(1, 5, 2, num_layers=2), PackedBatches(graphs("train", 4), 4)).fit()
 
 
 @pytest.mark.parametrize(
@@ -305,7 +305,7 @@ def test_outputs_that_do_not_fit_the_targets_are_refused_at_the_first_step():
 )
 def test_wrong_arguments_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
-        Trainer(ADGN(2, 5, 1, num_layers=2), PackedBatches(graphs("train", 4), 4), **options)
+        Trainer(ADGN(1, 5, 1, num_layers=2), PackedBatches(graphs("train", 4), 4), **options)
 
 
 def test_no_train_batches():

@@ -17,6 +17,7 @@ from adgn.analysis.sensitivity import (
 )
 from adgn.analysis.states import DivergedError, HasTrajectory, layer_states
 from adgn.analysis.verdict import Diagnosis, diagnose
+from adgn.analysis.weight_gradients import WeightGradients, weight_gradients
 
 __all__ = [
     "Advice",
@@ -31,6 +32,7 @@ __all__ = [
     "PerturbationGrowth",
     "Sensitivity",
     "Thresholds",
+    "WeightGradients",
     "amplification",
     "diagnose",
     "dirichlet_energy",
@@ -46,4 +48,5 @@ __all__ = [
     "sensitivity_by_depth",
     "sensitivity_by_distance",
     "smallest_stable_gamma",
+    "weight_gradients",
 ]

@@ -193,11 +193,13 @@ def advise_reach(
     if best is not None:
         return [best]
     layers = len(antisymmetric_layers(propagation))
+    if layers >= far:
+        return []
     return [
         Advice(
             "num_layers",
-            f"num_layers above {layers} to hear farther than distance {reach}, where there are "
-            f"nodes at distance {far}",
+            f"num_layers={far} or more to hear all nodes: the farthest is at distance {far}, and "
+            f"{layers} layers reach {layers} hops at most",
         )
     ]
 

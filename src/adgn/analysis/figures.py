@@ -161,7 +161,7 @@ def _log_lines(
         heights = heights.where(heights > 0, float("nan"))
         axes.plot(places, heights.numpy(), color=colour, marker=marker, markersize=5, label=name)
     axes.set_yscale("log")
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     axes.set_xlabel(xlabel)
     axes.set_ylabel(ylabel)
     _legend_below(axes)

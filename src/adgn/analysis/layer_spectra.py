@@ -18,7 +18,7 @@ from adgn.analysis.states import (
     states_from,
 )
 from adgn.graph import Adjacency
-from adgn.graph.checks import check_count
+from adgn.graph.checks import check_count, check_positive
 from adgn.nn.resolve import check_choice
 
 Method = Literal["auto", "exact", "matrix-free"]
@@ -70,6 +70,7 @@ def layer_spectrum(
     layer: int = 1,
     method: Method = "auto",
     count: int = 6,
+    tolerance: float = 1e-6,
     seed: int = 0,
 ) -> LayerSpectrum:
     r"""The spectrum of one discrete layer, all nodes and their interaction included.
@@ -96,6 +97,7 @@ def layer_spectrum(
         layer: Which layer, counted from 1.
         method: `"auto"`, `"exact"` or `"matrix-free"`.
         count: How many eigenvalues of each kind the matrix-free method looks for.
+        tolerance: The relative accuracy of the matrix-free eigenvalues.
         seed: For ARPACK's first vector.
 
     Example:
@@ -111,6 +113,7 @@ def layer_spectrum(
     """
     check_choice("method", method, METHODS)
     check_count("count", count)
+    check_positive("tolerance", tolerance)
     with measuring(model):
         states = first_states(model, x).double().requires_grad_()
         graph, weight = double_graph(edge_index, edge_weight)
@@ -141,7 +144,7 @@ def layer_spectrum(
             found = torch.linalg.eigvals(dense_jacobian(before, after))
             spectrum = _summary(found, layer, size, epsilon)
         else:
-            spectrum = _matrix_free(before, after, layer, epsilon, count, seed)
+            spectrum = _matrix_free(before, after, layer, epsilon, count, tolerance, seed)
         return replace(spectrum, note=note)
 
 
@@ -189,7 +192,13 @@ def _summary(eigenvalues: Tensor, layer: int, size: int, epsilon: float | None) 
 
 
 def _matrix_free(
-    before: Tensor, after: Tensor, layer: int, epsilon: float | None, count: int, seed: int
+    before: Tensor,
+    after: Tensor,
+    layer: int,
+    epsilon: float | None,
+    count: int,
+    tolerance: float,
+    seed: int,
 ) -> LayerSpectrum:
     size = before.numel()
     if size < count + 3:
@@ -204,16 +213,16 @@ def _matrix_free(
 
     operator = LinearOperator((size, size), matvec=product, dtype=np.float64)
     start = np.random.default_rng(seed).standard_normal(size)
-    found = [_arpack(operator, which, count, start) for which in ("LM", "LR", "SR")]
+    found = [_arpack(operator, which, count, tolerance, start) for which in ("LM", "LR", "SR")]
     values = torch.as_tensor(np.unique(np.concatenate(found).round(12)))
     return replace(_summary(values, layer, size, epsilon), method="matrix-free")
 
 
-def _arpack(operator: LinearOperator, which: str, count: int, start: Any) -> Any:
+def _arpack(operator: LinearOperator, which: str, count: int, tolerance: float, start: Any) -> Any:
     size = operator.shape[0]
     tried = 0
     # More basis vectors are what helps where eigenvalues crowd together.
-    for basis in (max(2 * count + 1, 20), max(8 * count, 80), max(30 * count, 300)):
+    for basis in (max(4 * count, 40), max(12 * count, 120)):
         if tried == size:
             break
         tried = min(basis, size)
@@ -224,13 +233,14 @@ def _arpack(operator: LinearOperator, which: str, count: int, start: Any) -> Any
                 which=which,
                 v0=start,
                 ncv=tried,
-                maxiter=300,
-                tol=1e-10,
+                maxiter=100,
+                tol=tolerance,
                 return_eigenvectors=False,
             )
         except ArpackNoConvergence as error:
             converged = len(error.eigenvalues)
     raise RuntimeError(
         f"ARPACK found {converged} of {count} eigenvalues ({which}) of a matrix of size {size} "
-        f"with {tried} basis vectors; ask for fewer with count=1, or for another layer"
+        f"with {tried} basis vectors; ask for fewer with count=1, or for less accuracy with "
+        f"tolerance={10 * tolerance:g}"
     )

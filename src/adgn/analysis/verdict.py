@@ -15,6 +15,9 @@ from adgn.analysis.sensitivity import Sensitivity, sensitivity
 from adgn.analysis.states import DivergedError, first_states, measuring, propagation_of
 from adgn.graph import Adjacency
 
+# Nodes × channels up to which a diagnosis looks for the whole layer's extreme eigenvalues.
+SPECTRUM_LIMIT = 200_000
+
 
 @dataclass(frozen=True, eq=False)
 class Diagnosis:
@@ -29,7 +32,7 @@ class Diagnosis:
         energy: Dirichlet energy by layer.
         sensitivity: Sensitivity of one node to all nodes.
         node_spectrum: The paper's Jacobians.
-        layer_spectrum: The whole first layer's Jacobian.
+        layer_spectrum: The whole first layer's Jacobian; `None` on large graphs too.
         advice: What to change.
         notes: What could not be measured, or not exactly, and why.
         thresholds: Where the verdict turns.
@@ -122,9 +125,17 @@ def diagnose(
         reach = sensitivity(
             model, x, edge_index, node, edge_weight=edge_weight, probes=probes, seed=seed
         )
-        layer = layer_spectrum(model, x, edge_index, edge_weight=edge_weight, count=2, seed=seed)
-        if layer.note:
-            notes.append(layer.note)
+        if start.numel() > SPECTRUM_LIMIT:
+            notes.append(
+                f"the whole layer's eigenvalues were not looked for: with {start.numel():,} states "
+                "that takes minutes; layer_spectrum does it"
+            )
+        else:
+            layer = layer_spectrum(
+                model, x, edge_index, edge_weight=edge_weight, count=2, tolerance=1e-3, seed=seed
+            )
+            if layer.note:
+                notes.append(layer.note)
     except DivergedError as error:
         notes.append(str(error))
     except RuntimeError as error:

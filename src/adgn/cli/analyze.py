@@ -1,14 +1,10 @@
 """`adgn analyze`: is a network stable, does it forget, what to change."""
 
-import importlib
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
 
 __all__ = ["analyze", "app"]
 
@@ -18,9 +14,7 @@ app = typer.Typer(help="Measure whether a network is stable and non-dissipative.
 
 @app.command()
 def analyze(
-    run: Annotated[
-        Path | None, typer.Argument(help="The folder of a training run.", show_default=False)
-    ] = None,
+    run: Annotated[Path | None, typer.Argument(help="A run directory.", show_default=False)] = None,
     model: Annotated[
         str | None, typer.Option(help="An untrained model by name, in place of a run.")
     ] = None,
@@ -37,6 +31,9 @@ def analyze(
         list[str] | None,
         typer.Option(help="Untrained model to compare with, as gcn; repeatable."),
     ] = None,
+    number: Annotated[
+        int, typer.Option(min=0, help="Of a run on many graphs: the test graph to look at.")
+    ] = 0,
     node: Annotated[int, typer.Option(min=0, help="Node whose sensitivity is measured.")] = 0,
     probes: Annotated[
         int | None, typer.Option(min=1, help="Random probes in place of exact sensitivity.")
@@ -45,97 +42,37 @@ def analyze(
     out: Annotated[Path, typer.Option(help="Folder for the figures.")] = Path("analysis"),
 ) -> None:
     """Print a verdict in words with numbers and write the figures."""
-    from adgn.analysis import DistanceProfile, diagnose
-    from adgn.analysis.report import write_figures
+    if (run is None) == (model is None):
+        raise typer.BadParameter("give either a run directory or --model, not both or neither")
+    options = _parsed(option or [])
+    if run is not None and options:
+        raise typer.BadParameter("--option goes with --model; a run has its options")
 
-    subject, x, edge_index, batch = _subject(run, model, graph, nodes, layers, hidden, option, seed)
-    name = model or "model"
-    models: dict[str, nn.Module] = {name: subject}
-    for other in baseline or []:
-        models[other] = _untrained(other, int(x.size(1)), hidden, layers, [], seed)
-    diagnoses, profiles = {}, dict[str, DistanceProfile]()
-    for label, each in models.items():
-        found = diagnose(
-            each,
-            x,
-            edge_index,
-            batch=batch if label == name else None,
-            node=node,
-            probes=probes,
+    from adgn.analysis.report import write_figures
+    from adgn.analysis.subject import load_run, untrained_subject
+
+    if run is not None:
+        subject = load_run(run, number)
+    else:
+        subject = untrained_subject(
+            str(model),
+            graph,
+            num_nodes=nodes,
+            num_layers=layers,
+            hidden_channels=hidden,
+            options=options,
             seed=seed,
         )
-        diagnoses[label] = found
-        typer.echo(f"{label}\n{found.text()}\n")
-        if found.sensitivity is not None:
-            profiles[label] = found.sensitivity.by_distance()
-    written = write_figures(diagnoses, profiles, out)
+    found, profiles = {}, {}
+    for each in [subject, *(subject.beside(name, seed) for name in baseline or [])]:
+        label = each.name if each.name not in found else f"{each.name}-untrained"
+        found[label] = each.diagnose(node, probes, seed)
+        typer.echo(f"{label}\n{found[label].text()}\n")
+        reach = found[label].sensitivity
+        if reach is not None:
+            profiles[label] = reach.by_distance()
+    written = write_figures(found, profiles, out)
     typer.echo(f"{len(written)} files written to {out}")
-
-
-def _subject(
-    run: Path | None,
-    model: str | None,
-    graph: str,
-    nodes: int,
-    layers: int,
-    hidden: int,
-    options: list[str] | None,
-    seed: int,
-) -> "tuple[nn.Module, Tensor, Tensor, Tensor | None]":
-    """The model with its features, its graph and, at graph level, the graph of each node."""
-    if (run is None) == (model is None):
-        raise typer.BadParameter("give either the folder of a run or --model, not both or neither")
-    if run is not None:
-        trained = load_run(run)
-        data = trained.data
-        return trained.model, data.x, data.edge_index, getattr(data, "batch", None)
-    x, edge_index = _graph(graph, nodes, seed)
-    return (
-        _untrained(str(model), int(x.size(1)), hidden, layers, options or [], seed),
-        x,
-        edge_index,
-        None,
-    )
-
-
-def load_run(path: Path) -> Any:
-    """The model and data of a training run: an object with `model` and `data`, a PyG `Data`."""
-    try:
-        training = importlib.import_module("adgn.training")
-        load = training.load_run
-    except (ImportError, AttributeError):
-        raise typer.BadParameter(
-            f"{path}: this version cannot read training runs; use --model"
-        ) from None
-    return load(path)
-
-
-def _graph(name: str, num_nodes: int, seed: int) -> "tuple[Tensor, Tensor]":
-    import torch
-
-    from adgn.analysis.graphs import EXAMPLE_GRAPHS, example_graph
-    from adgn.choices import unknown_name
-    from adgn.data import BENCHMARKS, load
-
-    if name in EXAMPLE_GRAPHS:
-        generator = torch.Generator().manual_seed(seed)
-        return torch.randn(num_nodes, 8, generator=generator), example_graph(name, num_nodes, seed)
-    if name not in BENCHMARKS:
-        raise unknown_name("graph", name, [*EXAMPLE_GRAPHS, *BENCHMARKS])
-    data = load(name)
-    return data.x, data.edge_index
-
-
-def _untrained(
-    name: str, channels: int, hidden: int, layers: int, options: list[str], seed: int
-) -> "nn.Module":
-    import torch
-
-    from adgn.nn import build_model
-
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        return build_model(name, channels, hidden, 1, layers, **_parsed(options))
 
 
 def _parsed(options: list[str]) -> dict[str, Any]:

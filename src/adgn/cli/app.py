@@ -5,7 +5,7 @@ import sys
 import typer
 from rich.markup import escape
 
-from adgn.cli import analyze, data, lists, select, study, train
+from adgn.cli import analyze, bench, data, demo, lists, select, study, train
 from adgn.cli.console import error_console
 
 app = typer.Typer(
@@ -29,7 +29,9 @@ app.add_typer(study.app, name="study")
 app.command()(lists.tasks)
 app.command()(lists.models)
 app.add_typer(data.app, name="data")
+app.add_typer(demo.app, name="demo")
 app.command()(analyze.analyze)
+app.command()(bench.bench)
 
 
 def main() -> None:

@@ -118,7 +118,7 @@ _SYNTHETIC = (
         statistics={
             "graphs": "1,000 train, 100 validation, 100 test",
             "nodes": "distance + 1 (line), 2 * distance (ring, crossed ring) a graph",
-            "features": "2 (number at the source, target flag)",
+            "features": "1 (the number at the source, 0 elsewhere)",
         },
         defects=(),
         usage='adgn.data.GraphTransfer("line", distance=10)',
@@ -155,6 +155,12 @@ def prepare(
         name: a name of `CATALOGUE`. Data sets that are made in memory need nothing.
         root: the data root; see [`data_root`][adgn.data.data_root].
         progress: called with (steps done, all steps) on the way.
+
+    Example:
+        >>> prepare("graph-transfer")  # made in memory: nothing to do
+        >>> prepare("cornel")
+        Traceback (most recent call last):
+        ValueError: name='cornel' is not known. Did you mean 'cornell'? ...
     """
     info = find_dataset(name)
     if name in BENCHMARKS:
@@ -167,6 +173,19 @@ def verify(name: str, root: str | os.PathLike[str] | None = None) -> list[FileSt
     """Check the files of a data set: raw ones by their published checksum, prepared ones by theirs.
 
     Prepared files of all settings are checked. A data set that was never prepared has none.
+
+    Example:
+        >>> import tempfile
+        >>> from adgn.data import GraphPropertyDataset
+        >>> with tempfile.TemporaryDirectory() as root:
+        ...     small = {"min_nodes": 6, "train": (1, 1), "val": (1, 1), "test": (1, 1)}
+        ...     _ = GraphPropertyDataset(root, **small)
+        ...     whole = verify("graph-property", root)
+        ...     _ = whole[0].path.write_bytes(b"something else")
+        ...     damaged = verify("graph-property", root)
+        ...     missing = verify("photo", root)
+        >>> [(state.role, state.state) for state in (*whole, *damaged, *missing)]
+        [('prepared', 'ok'), ('prepared', 'damaged'), ('raw', 'missing')]
     """
     info = find_dataset(name)
     folder = data_root(root)

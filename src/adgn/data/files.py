@@ -155,22 +155,15 @@ def load_or_build(path: Path, build: Callable[[], Mapping[str, Tensor]]) -> dict
         build: makes the tensors. It runs at most once at a time over all processes that share the
             file; those that waited read its result.
     """
-    tensors = _read_if_whole(path)
-    if tensors is not None:
-        return tensors
+    with contextlib.suppress(FileNotFoundError, DamagedFileError):
+        return read_tensors(path)
     with exclusive(path):
-        tensors = _read_if_whole(path)
-        if tensors is not None:
-            return tensors
+        # Once more, and only now with a warning: another process may have made it meanwhile.
+        try:
+            return read_tensors(path)
+        except FileNotFoundError:
+            pass
+        except DamagedFileError as error:
+            warnings.warn(f"{error}; making it again now", stacklevel=3)
         write_tensors(path, build())
         return read_tensors(path)
-
-
-def _read_if_whole(path: Path) -> dict[str, Tensor] | None:
-    try:
-        return read_tensors(path)
-    except FileNotFoundError:
-        return None
-    except DamagedFileError as error:
-        warnings.warn(f"{error}; making it again now", stacklevel=4)
-        return None

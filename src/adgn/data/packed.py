@@ -242,6 +242,22 @@ class PackedDataset(Dataset):  # type: ignore[misc]  # PyG is untyped
 
     `dataset[i]` is a PyG `Data`; `dataset[10:20]` a smaller data set; `dataset.packed` the
     packed form of what the data set holds now.
+
+    Args:
+        packed: the graphs.
+        transform: applied to each graph on access.
+
+    Example:
+        >>> edge = torch.tensor([[0, 1], [1, 0]])
+        >>> pairs = [
+        ...     Data(x=torch.rand(2, 3), edge_index=edge, y=torch.tensor([float(number)]))
+        ...     for number in range(5)
+        ... ]
+        >>> dataset = PackedDataset(PackedGraphs.from_data_list(pairs, y_level="graph"))
+        >>> len(dataset), dataset.num_features, dataset[4].y
+        (5, 3, tensor([4.]))
+        >>> dataset[2:4].packed.batch().y
+        tensor([2., 3.])
     """
 
     def __init__(

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from adgn.choices import unknown_name
+from adgn.data.checks import check_integer
 from adgn.data.files import cache_path, load_or_build
 from adgn.data.packed import PackedDataset, PackedGraphs, offsets
 from adgn.data.property_generator import PAPER_NOISE, RandomGraph, graph_chain
@@ -53,7 +54,8 @@ class PropertySettings:
         5120
         >>> PropertySettings(min_nodes=2)
         Traceback (most recent call last):
-        ValueError: min_nodes=2 is too small; the graph types need at least 4 nodes
+        ValueError: min_nodes=2 is too small; give an integer of at least 4: the graph types need
+        them
     """
 
     seed: int = 1234
@@ -64,29 +66,30 @@ class PropertySettings:
     edge_noise: float = PAPER_NOISE
 
     def __post_init__(self) -> None:
-        if self.min_nodes < SMALLEST_GRAPH:
-            raise ValueError(
-                f"min_nodes={self.min_nodes} is too small; the graph types need at least "
-                f"{SMALLEST_GRAPH} nodes"
-            )
+        check_integer("min_nodes", self.min_nodes, SMALLEST_GRAPH, why="the graph types need them")
         for split in SPLITS:
-            blocks, graphs = self.shape(split)
-            if blocks < 1 or graphs < 1:
+            pair = getattr(self, split)
+            if not isinstance(pair, tuple | list) or len(pair) != 2:
                 raise ValueError(
-                    f"{split}={(blocks, graphs)} has no graphs; give (blocks, graphs per block), "
-                    "each at least 1"
+                    f"{split}={pair!r} is not a pair; give (blocks, graphs per block), such as "
+                    "(5, 128)"
                 )
-        if not 0 <= self.edge_noise < 1:
-            raise ValueError(f"edge_noise={self.edge_noise} is not a probability in [0, 1)")
-        if not 0 <= self.seed < 2**31:
-            raise ValueError(f"seed={self.seed} is out of range; choose one from 0 to {2**31 - 1}")
+            check_integer(f"blocks of {split}", pair[0], 1)
+            check_integer(f"graphs per block of {split}", pair[1], 1)
+        noise = self.edge_noise
+        if isinstance(noise, bool) or not isinstance(noise, int | float) or not 0 <= noise < 1:
+            raise ValueError(
+                f"edge_noise={noise!r} is not valid; give a probability: a number of at least 0 "
+                "and less than 1"
+            )
+        check_integer("seed", self.seed, 0, at_most=2**31 - 1)
 
     def shape(self, split: str) -> tuple[int, int]:
         """(blocks, graphs per block) of a split."""
         if split not in SPLITS:
             raise unknown_name("split", split, SPLITS)
         blocks, graphs = getattr(self, split)
-        return int(blocks), int(graphs)
+        return blocks, graphs
 
     def num_graphs(self, split: str) -> int:
         """How many graphs a split has."""

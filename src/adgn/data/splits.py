@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from adgn.data.checks import check_integer
+
 __all__ = ["PAPER_DATA_SEEDS", "NodeSplit", "fixed_split", "num_fixed_splits", "split_per_class"]
 
 # The five random splits of the paper's node benchmarks.
@@ -16,7 +18,14 @@ PAPER_DATA_SEEDS = (211825665, 1150414678, 1974351832, 3696089080, 4123778651)
 
 @dataclass(frozen=True)
 class NodeSplit:
-    """Three disjoint boolean masks over the nodes [N]."""
+    """Three disjoint boolean masks over the nodes [N].
+
+    Example:
+        >>> nodes = torch.arange(6)
+        >>> split = NodeSplit(train=nodes < 2, val=nodes == 2, test=nodes > 3)
+        >>> split.sizes, split.unused.tolist()
+        ((2, 1, 2), [False, False, False, True, False, False])
+    """
 
     train: Tensor
     val: Tensor
@@ -55,8 +64,9 @@ def split_per_class(y: Tensor, seed: int, *, num_train: int = 20, num_val: int =
     """
     if y.ndim != 1 or y.is_floating_point() or y.is_complex():
         raise ValueError(f"y must be integers of shape [N], not {y.dtype} of {tuple(y.shape)}")
-    if num_train < 1 or num_val < 1:
-        raise ValueError(f"num_train={num_train}, num_val={num_val}: give at least 1 of each")
+    check_integer("num_train", num_train, 1)
+    check_integer("num_val", num_val, 1)
+    check_integer("seed", seed, 0)
     members: dict[int, list[int]] = {}
     for node, label in enumerate(y.tolist()):
         members.setdefault(label, []).append(node)
@@ -87,7 +97,14 @@ def _masks(parts: Mapping[str, list[int]], y: Tensor) -> dict[str, Tensor]:
 
 
 def num_fixed_splits(data: Data) -> int:
-    """How many published splits a loaded data set brings: 10 (Geom-GCN), 1 (Planetoid) or 0."""
+    """How many published splits a loaded data set brings: 10 (Geom-GCN), 1 (Planetoid) or 0.
+
+    Example:
+        >>> num_fixed_splits(Data(train_mask=torch.zeros(5, 10, dtype=torch.bool)))
+        10
+        >>> num_fixed_splits(Data())
+        0
+    """
     if "train_mask" not in data:
         return 0
     return 1 if data.train_mask.ndim == 1 else int(data.train_mask.shape[1])
@@ -99,11 +116,19 @@ def fixed_split(data: Data, number: int = 0) -> NodeSplit:
     Args:
         data: as from [`load`][adgn.data.load].
         number: 0 to 9 for Geom-GCN's ten splits, 0 for Planetoid's public one.
+
+    Example:
+        >>> nodes = torch.arange(6)
+        >>> data = Data(train_mask=nodes < 3, val_mask=nodes == 3, test_mask=nodes > 3)
+        >>> fixed_split(data).sizes
+        (3, 1, 2)
+        >>> fixed_split(data, 1)
+        Traceback (most recent call last):
+        ValueError: number=1 is too large; give an integer from 0 to 0: data has 1 split(s)
     """
     count = num_fixed_splits(data)
     if count == 0:
         raise ValueError("data has no published split; make one with split_per_class")
-    if not 0 <= number < count:
-        raise ValueError(f"number={number} is out of range; this data set has {count} split(s)")
+    check_integer("number", number, 0, at_most=count - 1, why=f"data has {count} split(s)")
     masks = (data.train_mask, data.val_mask, data.test_mask)
     return NodeSplit(*(mask if mask.ndim == 1 else mask[:, number] for mask in masks))

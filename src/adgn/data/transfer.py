@@ -9,6 +9,7 @@ import torch
 from torch_geometric.data import Data
 
 from adgn.choices import unknown_name
+from adgn.data.checks import check_integer
 from adgn.data.packed import PackedDataset, PackedGraphs
 
 __all__ = ["TOPOLOGIES", "GraphTransfer"]
@@ -66,7 +67,7 @@ class GraphTransfer(PackedDataset):
         transform: applied to each graph on access.
 
     Shapes:
-        `x` [N, 2]: the number at the source and 0 elsewhere; 1 at the target and 0 elsewhere.
+        `x` [N, 1]: the number at the source and 0 elsewhere.
         `edge_index`: both directions of every edge. `y` [1, 1]. `mask` [N]: true at the
         target, where the answer is read.
 
@@ -94,14 +95,10 @@ class GraphTransfer(PackedDataset):
         if split not in _SPLITS:
             raise unknown_name("split", split, _SPLITS)
         build, smallest = _BUILDERS[topology]
-        if isinstance(distance, bool) or not isinstance(distance, int) or distance < smallest:
-            raise ValueError(
-                f"distance={distance!r} is impossible on a {topology}; give an integer of at "
-                f"least {smallest}"
-            )
+        check_integer("distance", distance, smallest, why=f"the topology is {topology}")
         count = DEFAULT_SIZES[split] if num_graphs is None else num_graphs
-        if count < 1:
-            raise ValueError(f"num_graphs={num_graphs} is impossible; give at least 1")
+        check_integer("num_graphs", count, 1)
+        check_integer("seed", seed, 0)
         self.topology, self.distance, self.split = topology, distance, split
         stream = np.random.default_rng([seed, _SPLITS.index(split)])
         numbers = torch.from_numpy(stream.uniform(-1, 1, count).astype(np.float32))
@@ -112,11 +109,10 @@ def _pack(edges: list[tuple[int, int]], target: int, numbers: torch.Tensor) -> P
     nodes = max(max(edge) for edge in edges) + 1
     both_ways = sorted(edges + [(end, start) for start, end in edges])
     count = numbers.numel()
-    x = torch.zeros(count, nodes, 2)
+    x = torch.zeros(count, nodes, 1)
     x[:, 0, 0] = numbers
-    x[:, target, 1] = 1
     return PackedGraphs(
-        x=x.view(-1, 2),
+        x=x.view(-1, 1),
         edge_index=torch.tensor(both_ways).t().contiguous(),
         node_ptr=torch.arange(count + 1) * nodes,
         edge_start=torch.zeros(count, dtype=torch.long),

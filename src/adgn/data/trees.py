@@ -12,6 +12,7 @@ from sklearn.model_selection import train_test_split
 from torch_geometric.data import Data
 
 from adgn.choices import unknown_name
+from adgn.data.checks import check_integer
 from adgn.data.packed import PackedDataset, PackedGraphs
 
 __all__ = ["TreeNeighborsMatch"]
@@ -69,11 +70,19 @@ class TreeNeighborsMatch(PackedDataset):
     ) -> None:
         if split not in ("train", "test"):
             raise unknown_name("split", split, ("train", "test"))
-        self.radius = _checked_radius(radius)
+        check_integer("radius", radius, 2, why="smaller trees are too few for a stratified split")
+        check_integer("seed", seed, 0, at_most=2**32 - 1)
+        self.radius = radius
         self.num_leaves: int = 2**radius
         self.split = split
         if num_permutations is None:
             num_permutations = default_permutations(radius)
+            if num_permutations == 0:
+                raise ValueError(
+                    f"radius={radius} has no default number of permutations: one of them alone "
+                    f"makes {self.num_leaves} graphs; give num_permutations (at least 5)"
+                )
+        check_integer("num_permutations", num_permutations, 1)
         values = _permutations(self.num_leaves, num_permutations, seed)
         keys = np.arange(1, self.num_leaves + 1)
         chosen = _split(values, seed)[split]
@@ -83,15 +92,6 @@ class TreeNeighborsMatch(PackedDataset):
     def num_classes(self) -> int:
         """The number of logits: the values 1 .. leaves, and 0, which never occurs as a label."""
         return self.num_leaves + 1
-
-
-def _checked_radius(radius: int) -> int:
-    if isinstance(radius, bool) or not isinstance(radius, int) or radius < 2:
-        raise ValueError(
-            f"radius={radius!r} is too small; trees of radius 1 are too few for a stratified "
-            "split, give an integer of at least 2"
-        )
-    return radius
 
 
 def default_permutations(radius: int) -> int:
@@ -111,18 +111,13 @@ def _permutations(leaves: int, count: int, seed: int) -> NDArray[np.int32]:
     stream = np.random.default_rng(seed)
     if leaves <= 2**LISTED_RADIUS:
         possible = math.factorial(leaves)
-        if not 1 <= count <= possible:
+        if count > possible:
             raise ValueError(
-                f"num_permutations={count} is impossible; {leaves} leaves have {possible} distinct "
-                "permutations"
+                f"num_permutations={count} is too large; {leaves} leaves have {possible} distinct "
+                "permutations, give at most as many"
             )
         listed = np.array(list(itertools.permutations(range(1, leaves + 1))), dtype=np.int32)
         return listed[stream.choice(possible, size=count, replace=False)]
-    if count < 1:
-        raise ValueError(
-            f"num_permutations={count} leaves no graphs; beyond {MAX_GRAPHS} leaves it has no "
-            "default, give a number of at least 1"
-        )
     ordered = np.tile(np.arange(1, leaves + 1, dtype=np.int32), (count, 1))
     return stream.permuted(ordered, axis=1)
 

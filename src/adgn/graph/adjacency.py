@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, TypeAlias, Union
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 from torch_geometric import EdgeIndex
 
 from adgn.choices import unknown_name
@@ -62,6 +63,8 @@ def graph_operator(
         >>> graph_operator(edge_index, num_nodes=2) is once
         True
     """
+    if like is not None and torch.is_autocast_enabled(like.device.type):
+        like = like.new_empty(0, dtype=torch.float32)  # autocast's sparse products are in single
     if isinstance(edge_index, SparseOperator):
         return _checked_operator(edge_index, edge_weight, num_nodes, like)
     if hasattr(edge_index, "operator"):  # a batch of prepared graphs
@@ -73,6 +76,14 @@ def graph_operator(
         dtype = torch.get_default_dtype() if like is None else like.dtype
         operator = edge_index.operator(normalization, dtype)
         return _checked_operator(operator, None, num_nodes, like)
+    if isinstance(edge_index, Tensor) and edge_index.layout not in (
+        torch.strided,
+        *SPARSE_LAYOUTS,
+    ):
+        raise TypeError(
+            f"edge_index has layout {edge_index.layout}; sparse matrices may be "
+            f"{', '.join(map(str, SPARSE_LAYOUTS))}: pass edge_index.to_sparse_csr()"
+        )
     if not isinstance(edge_index, Tensor):
         raise TypeError(
             f"edge_index is a {type(edge_index).__name__}; expected a [2, E] tensor, a "
@@ -125,7 +136,7 @@ def _from_edges(
     dtype = torch.get_default_dtype() if reference is None else reference.dtype
 
     def build_layout() -> EdgeLayout:
-        edges = edge_index.as_tensor() if isinstance(edge_index, EdgeIndex) else edge_index
+        edges = plain_edges(edge_index, num_nodes)
         check_edge_index(edges, num_nodes)
         return EdgeLayout.build(edges[0].long(), edges[1].long(), num_nodes, normalization)
 
@@ -139,9 +150,32 @@ def _from_edges(
 
     if edge_weight is None:
         return cached((edge_index,), ("operator", normalization, num_nodes, dtype), build)
-    if edge_weight.requires_grad:
-        return build()  # its autograd history belongs to this step alone
+    if _is_differentiated(edge_weight):
+        return build()  # its history or tangent belongs to this step alone
     return cached((edge_index, edge_weight), ("operator", normalization, num_nodes, dtype), build)
+
+
+def plain_edges(edge_index: Tensor, num_nodes: int) -> Tensor:
+    """The tensor behind an `EdgeIndex`, whose size must be the graph's; others as they are."""
+    if not isinstance(edge_index, EdgeIndex):
+        return edge_index
+    sizes = [size for size in edge_index.sparse_size() if size is not None]
+    if any(size != num_nodes for size in sizes):
+        raise ValueError(
+            f"edge_index is an EdgeIndex with sparse_size={tuple(edge_index.sparse_size())}, but x "
+            f"has {num_nodes} nodes; give it sparse_size=({num_nodes}, {num_nodes})"
+        )
+    edges: Tensor = edge_index.as_tensor()
+    return edges
+
+
+def _is_differentiated(weight: Tensor) -> bool:
+    """Whether a derivative is taken in `weight`, backward, forward or by `torch.func`."""
+    return (
+        weight.requires_grad
+        or bool(torch._C._functorch.is_functorch_wrapped_tensor(weight))
+        or forward_ad.unpack_dual(weight).tangent is not None  # type: ignore[no-untyped-call]
+    )
 
 
 def _from_sparse(
@@ -192,7 +226,7 @@ def _checked_operator(
         )
     if like is not None:
         check_same_place("the operator", operator.value, "x", like)
-        if operator.value.dtype != like.dtype:
+        if operator.value.dtype != like.dtype and not torch.is_autocast_enabled(like.device.type):
             raise TypeError(
                 f"the operator has dtype {operator.value.dtype}, but x {like.dtype}; build it with "
                 "graph_operator(..., like=x)"

@@ -8,6 +8,9 @@ from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
+from torch_geometric import EdgeIndex
+
+from adgn.graph.lasting import lasting
 
 Built = TypeVar("Built")
 _PER_TENSOR = 16  # more variants of one graph than anybody uses at once
@@ -35,7 +38,7 @@ class TensorCache:
             return build()  # made in inference mode: torch does not count its writes
         owner, *others = tensors
         full_key = (key, *(id(other) for other in others))
-        state = tuple(tensor._version for tensor in tensors)
+        state = tuple(_state(tensor) for tensor in tensors)
         with self._lock:
             entries = self._entries_of(owner)
             known = entries.get(full_key)
@@ -84,14 +87,25 @@ class TensorCache:
         return self._entries[number]
 
 
+def _state(tensor: Tensor) -> tuple[int, int]:
+    """Changes with every write; an `EdgeIndex` wraps a tensor that can be written to itself."""
+    inner = tensor.as_tensor() if isinstance(tensor, EdgeIndex) else tensor
+    return tensor._version, inner._version
+
+
 _cache = TensorCache()
 
 
 def cached(tensors: tuple[Tensor, ...], key: Hashable, build: Callable[[], Built]) -> Built:
     """`TensorCache.get` of the package's one cache."""
-    if torch.compiler.is_compiling():
+    if any(torch._C._functorch.is_functorch_wrapped_tensor(tensor) for tensor in tensors):
         return build()
-    return _cache.get(tensors, key, build)
+
+    def build_to_last() -> Built:
+        with lasting(*tensors):
+            return build()
+
+    return _cache.get(tensors, key, build_to_last)
 
 
 def clear_cache() -> None:

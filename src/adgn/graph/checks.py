@@ -36,6 +36,7 @@ def check_edge_index(edge_index: Tensor, num_nodes: int) -> None:
 
 def check_edge_weight(edge_weight: Tensor, num_edges: int, like: Tensor) -> None:
     """Raises unless `edge_weight` is a finite number per edge, of `like`'s dtype and device."""
+    check_tensor("edge_weight", edge_weight)
     if edge_weight.dim() != 1 or edge_weight.numel() != num_edges:
         raise ValueError(
             f"edge_weight has shape {list(edge_weight.shape)}; expected [{num_edges}], "
@@ -66,6 +67,7 @@ def check_features(x: Tensor, channels: int | None = None, like: Tensor | None =
         channels: How many features a node must have.
         like: The weights that will multiply `x`: dtype and device must be the same.
     """
+    check_tensor("x", x)
     if x.dim() < 2:
         raise ValueError(
             f"x has shape {list(x.shape)}; expected [num_nodes, channels]"
@@ -121,8 +123,9 @@ def check_finite(name: str, tensor: Tensor) -> None:
     )
 
 
-def check_batch(batch: Tensor, num_nodes: int, like: Tensor) -> None:
+def check_batch(batch: Tensor, num_nodes: int, like: Tensor, batch_size: int | None = None) -> None:
     """Raises unless `batch` gives each of `num_nodes` nodes the number of its graph."""
+    check_tensor("batch", batch)
     if batch.dtype not in INTEGER_TYPES:
         raise TypeError(f"batch has dtype {batch.dtype}; graph numbers are integers")
     if batch.dim() != 1 or batch.numel() != num_nodes:
@@ -136,6 +139,19 @@ def check_batch(batch: Tensor, num_nodes: int, like: Tensor) -> None:
         raise ValueError(
             f"batch[{node}] = {int(batch[node])} is negative; graph numbers start at 0"
         )
+    if batch_size is not None:
+        check_count("batch_size", batch_size)
+        if batch.numel() and int(batch.max()) >= batch_size:
+            raise ValueError(
+                f"batch_size={batch_size}, but batch has graph numbers up to {int(batch.max())}; "
+                f"pass batch_size={int(batch.max()) + 1} or more, or leave it out"
+            )
+
+
+def check_tensor(name: str, value: object) -> None:
+    """Raises unless `value` is a tensor."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name} is a {type(value).__name__}; pass a torch.Tensor")
 
 
 def check_positive(name: str, value: float) -> None:

@@ -2,10 +2,9 @@
 
 import torch
 from torch import Tensor
-from torch_geometric import EdgeIndex
 from torch_geometric.utils import add_self_loops, remove_self_loops
 
-from adgn.graph.adjacency import SPARSE_LAYOUTS, Adjacency
+from adgn.graph.adjacency import SPARSE_LAYOUTS, Adjacency, plain_edges
 from adgn.graph.blocks import SelectedGraphs
 from adgn.graph.cache import cached
 from adgn.graph.checks import check_edge_index, check_same_place
@@ -46,7 +45,7 @@ def edge_list(edge_index: Adjacency, num_nodes: int, like: Tensor) -> Tensor:
                 matrix = matrix.to_sparse_coo()  # type: ignore[no-untyped-call]
             edges = matrix._indices().flip(0)
         else:
-            edges = given.as_tensor() if isinstance(given, EdgeIndex) else given
+            edges = plain_edges(given, num_nodes)
         check_edge_index(edges, num_nodes)
         return edges.long()
 

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from adgn.graph.backend import native_library
 from adgn.graph.native import calls
+from adgn.graph.native.library import DTYPES
 
 if TYPE_CHECKING:
     from adgn.graph.operator import CSR, SparseOperator
@@ -67,6 +68,9 @@ def _csr_matmul(csr: "CSR", value: Tensor, x: Tensor) -> Tensor:
     library = native_library()
     if library is not None and calls.unfit(value, x) is None and calls.unfit_pattern(csr) is None:
         return calls.multiply(library, csr, value, x)
+    if value.device.type == "cpu" and value.dtype not in DTYPES:
+        # torch has no sparse product for half precision here: the sums are made in single.
+        return _csr_matmul(csr, value.float(), x.float()).to(value.dtype)
     matrix = torch.sparse_csr_tensor(csr.rowptr, csr.col, value, csr.shape, check_invariants=False)
     return matrix @ x
 
@@ -84,7 +88,7 @@ class _Multiply(torch.autograd.Function):
         pattern = operator.pattern
         if not transposed:
             return _csr_matmul(pattern.csr, value, x)
-        same = value is operator.value or value.data_ptr() == operator.value.data_ptr()
+        same = _shares_memory(value, operator.value)
         turned = operator.transposed_value.detach() if same else pattern.transpose_values(value)
         return _csr_matmul(pattern.transposed, turned, x)
 
@@ -138,6 +142,13 @@ class _Multiply(torch.autograd.Function):
         wide = x.movedim(x_dim, 1)
         product = _apply(value, wide.reshape(wide.size(0), -1), operator, transposed)
         return product.view(-1, *wide.shape[1:]), 1
+
+
+def _shares_memory(value: Tensor, other: Tensor) -> bool:
+    """Whether these are the same numbers; inside `torch.func` that is not to be seen."""
+    if torch._C._functorch.is_functorch_wrapped_tensor(other):
+        return False
+    return value is other or value.data_ptr() == other.data_ptr()
 
 
 def _slot_products(csr: "CSR", left: Tensor, right: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from adgn.graph.backend import native_library
 from adgn.graph.kernels import multiply
+from adgn.graph.lasting import lasting
 from adgn.graph.native import calls
 
 _INT32_LIMIT = 2**31 - 1
@@ -30,9 +31,10 @@ class CSR:
     @cached_property
     def row(self) -> Tensor:
         """The row of each slot, `[slots]`."""
-        counts = self.rowptr.diff()
-        rows = torch.arange(self.shape[0], device=self.col.device, dtype=self.col.dtype)
-        return rows.repeat_interleave(counts, output_size=self.col.numel())
+        with lasting(self.rowptr, self.col):
+            counts = self.rowptr.diff()
+            rows = torch.arange(self.shape[0], device=self.col.device, dtype=self.col.dtype)
+            return rows.repeat_interleave(counts, output_size=self.col.numel())
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +72,9 @@ class SparsePattern:
         if library is not None and found is not None:
             rowptr, sorted_col, slot = found
             csr = CSR(rowptr, sorted_col, shape)
-            *turned, order = calls.transpose(library, rowptr, sorted_col, shape)
-            return cls._with_transpose(csr, CSR(*turned, shape[::-1]), order), slot
+            rowptr, sorted_col, order = calls.transpose(library, rowptr, sorted_col, shape)
+            transposed = CSR(rowptr, sorted_col, (shape[1], shape[0]))
+            return cls._with_transpose(csr, transposed, order), slot
         columns = shape[1]
         key = row.long() * columns + col.long()
         unique, slot = torch.unique(key, sorted=True, return_inverse=True)
@@ -114,7 +117,8 @@ class SparsePattern:
         if self.to_transposed is not None:
             return self.to_transposed
         # Sorting by column, rows staying ascending, is what transposing means.
-        return torch.argsort(self.csr.col, stable=True)
+        with lasting(self.csr.col):
+            return torch.argsort(self.csr.col, stable=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +165,8 @@ class SparseOperator:
         """The values in the order of `pattern.transposed`."""
         if self.known_transposed_value is not None:
             return self.known_transposed_value
-        value = self.pattern.transpose_values(self.value)
+        with lasting(self.value):
+            value = self.pattern.transpose_values(self.value)
         if (
             self.pattern.is_symmetric
             and not self.value.requires_grad

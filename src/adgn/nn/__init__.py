@@ -12,6 +12,7 @@ from adgn.nn.registry import (
     build_model,
     model_spec,
     register_model,
+    unregister_model,
 )
 
 __all__ = [
@@ -28,4 +29,5 @@ __all__ = [
     "build_model",
     "model_spec",
     "register_model",
+    "unregister_model",
 ]

@@ -132,6 +132,8 @@ class GCNIIAggregation(GraphConvolution, nn.Module):
 
     def __init__(self, channels: int, *, alpha: float = 0.1, shared_weights: bool = True) -> None:
         super().__init__()
+        if not 0 <= alpha <= 1:
+            raise ValueError(f"alpha={alpha!r} is not valid; it must be in [0, 1]")
         self.conv = GCN2Conv(channels, alpha, shared_weights=shared_weights)
 
     def reset_parameters(self) -> None:
@@ -156,6 +158,29 @@ class GatedAggregation(GatedGraphConv):
 
     def __init__(self, channels: int, *, bias: bool = True) -> None:
         super().__init__(channels, num_layers=1, bias=bias)
+
+
+def has_hooks(module: nn.Module) -> bool:
+    """Whether somebody wants to be told when the module is called."""
+    return bool(
+        module._forward_hooks
+        or module._forward_pre_hooks
+        or module._backward_hooks
+        or module._backward_pre_hooks
+    )
+
+
+def is_plain_linear(phi: nn.Module) -> bool:
+    r"""Whether calling `phi` does nothing but $\mathbf{A} \mathbf{X} \mathbf{V}^\top$.
+
+    Subclasses, hooks and parametrisations (such as a spectral norm) may do more.
+    """
+    return (
+        type(phi) in (SumAggregation, GCNAggregation)
+        and type(phi.lin) is nn.Linear
+        and not has_hooks(phi)
+        and not has_hooks(phi.lin)
+    )
 
 
 AGGREGATIONS: dict[str, type[nn.Module]] = {

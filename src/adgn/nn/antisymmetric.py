@@ -1,23 +1,26 @@
 """The anti-symmetric layer: one update, used by every A-DGN in the package."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from adgn.graph import Adjacency
+from adgn.graph import Adjacency, edge_list
 from adgn.graph.checks import check_count, check_features, check_positive
 from adgn.nn.aggregation import (
     LinearAggregation,
     check_aggregated,
     check_edge_features,
+    has_hooks,
+    is_plain_linear,
     reset_bias,
     reset_linear,
     resolve_aggregation,
 )
 from adgn.nn.conv import GraphConvolution
-from adgn.nn.integration import MEMORIES, Memory, integrate
+from adgn.nn.eager import eager
+from adgn.nn.integration import MEMORIES, Memory, integrate, known_activation
 from adgn.nn.resolve import Activation, check_choice, resolve_activation
 
 
@@ -54,7 +57,8 @@ class AntiSymmetricConv(nn.Module):
             (see `adgn.nn.integration.integrate`). For `phi="sum"` and `"gcn"`.
 
     Shapes:
-        - **input:** states `[N, d]` (or `[..., N, d]` for several states on one graph), graph as
+        - **input:** states `[N, d]` (for `sum` and `gcn` also `[..., N, d]`, several states on one
+          graph), graph as
           `[2, E]` tensor, `EdgeIndex`, sparse `[N, N]` matrix or operator, edge weights `[E]`
           (optional)
         - **output:** states of the input's shape
@@ -99,6 +103,11 @@ class AntiSymmetricConv(nn.Module):
         self.act = resolve_activation(act, act_kwargs)
         self.W = nn.Parameter(torch.empty(in_channels, in_channels))
         self.register_buffer("eye", torch.eye(in_channels))
+        if isinstance(phi, LinearAggregation) and phi.channels != in_channels:
+            raise ValueError(
+                f"phi={type(phi).__name__}({phi.channels}) aggregates states of size "
+                f"{phi.channels}, but in_channels={in_channels}"
+            )
         self.phi = resolve_aggregation(phi, in_channels, phi_kwargs)
         if bias:
             self.bias = nn.Parameter(torch.empty(in_channels))
@@ -121,6 +130,7 @@ class AntiSymmetricConv(nn.Module):
         r"""$\mathbf{W} - \mathbf{W}^\top - \gamma \mathbf{I}$, what multiplies a node's state."""
         return self.W - self.W.t() - self.gamma * self.eye
 
+    @eager
     def forward(self, x: Tensor, edge_index: Adjacency, *args: Any, **kwargs: Any) -> Tensor:
         """Applies the update `num_iters` times.
 
@@ -145,22 +155,14 @@ class AntiSymmetricConv(nn.Module):
     def _advance(
         self, num_steps: int, x: Tensor, edge_index: Adjacency, *args: Any, **kwargs: Any
     ) -> Tensor:
-        check_features(x, self.in_channels, like=self.W)
         check_edge_features(self.phi, kwargs.get("edge_attr"))
-        if isinstance(self.phi, LinearAggregation):
-            return integrate(
-                x,
-                self.phi.operator(x, edge_index, *args, **kwargs),
-                self.own_weight().unsqueeze(0),
-                self.phi.lin.weight.unsqueeze(0),
-                None if self.bias is None else self.bias.unsqueeze(0),
-                epsilon=self.epsilon,
-                act=self.act,
-                num_steps=num_steps,
-                memory=self.memory,
-            )
+        if is_plain_linear(self.phi):
+            return integrate_layers([self], num_steps, x, edge_index, *args, **kwargs)
+        check_features(x, self.in_channels, like=self.W)
         if isinstance(self.phi, GraphConvolution) and self.phi.edge_dim is None:
             edge_index, args, kwargs = self.phi.operator(x, edge_index, *args, **kwargs), (), {}
+        if isinstance(edge_index, Tensor):
+            edge_list(edge_index, x.size(-2), x)  # looked at once per graph
         own = self.own_weight().t()
         for _ in range(num_steps):
             h = self.phi(x, edge_index, *args, **kwargs)
@@ -178,6 +180,73 @@ class AntiSymmetricConv(nn.Module):
             f"{type(self).__name__}({self.in_channels}, phi={self.phi}, "
             f"num_iters={self.num_iters}, epsilon={self.epsilon}, gamma={self.gamma})"
         )
+
+
+def integrate_layers(
+    layers: Sequence[AntiSymmetricConv],
+    num_steps: int,
+    x: Tensor,
+    edge_index: Adjacency,
+    *args: Any,
+    **kwargs: Any,
+) -> Tensor:
+    """Applies layers that differ in nothing but their weights, as one integration.
+
+    Args:
+        layers: One layer with a linear aggregation, or some that passed `as_one_integration`.
+        num_steps: How many updates in all: any number for one layer, else one per layer.
+        x: States, `[..., N, d]`.
+        edge_index: The graph.
+        *args: For the aggregation, as in `AntiSymmetricConv.forward`.
+        **kwargs: The same.
+    """
+    first = layers[0]
+    phis = [layer.phi for layer in layers if isinstance(layer.phi, LinearAggregation)]
+    biases: list[Tensor] = [layer.bias for layer in layers if layer.bias is not None]
+    check_features(x, first.in_channels, like=first.W)
+    return integrate(
+        x,
+        phis[0].operator(x, edge_index, *args, **kwargs),
+        torch.stack([layer.own_weight() for layer in layers]),
+        torch.stack([phi.lin.weight for phi in phis]),
+        torch.stack(biases) if biases else None,
+        epsilon=first.epsilon,
+        act=first.act,
+        num_steps=num_steps,
+        memory=first.memory,
+    )
+
+
+def as_one_integration(layers: Iterable[nn.Module]) -> list[AntiSymmetricConv] | None:
+    """The layers, if one integration with stacked weights is all that they do; else `None`.
+
+    They must be of one kind with a linear aggregation, and nobody may listen in between.
+    """
+    every = list(layers)
+    alike = [layer for layer in every if type(layer) is AntiSymmetricConv]
+    if len(alike) != len(every):
+        return None
+    kinds = {
+        (
+            type(layer.phi),
+            layer.in_channels,
+            layer.epsilon,
+            known_activation(layer.act),
+            layer.memory,
+            layer.bias is None,
+        )
+        for layer in alike
+    }
+    observed = any(has_hooks(layer) for layer in alike)
+    if (
+        len(kinds) != 1
+        or observed
+        or not all(is_plain_linear(layer.phi) for layer in alike)
+        or known_activation(alike[0].act) is None
+        or (len(alike) > 1 and any(layer.num_iters != 1 for layer in alike))
+    ):
+        return None
+    return alike
 
 
 def check_gamma(gamma: float) -> None:

@@ -18,6 +18,7 @@ from adgn.graph import SparseOperator
 from adgn.graph.backend import native_library, setting
 from adgn.graph.checks import check_count
 from adgn.graph.native import calls
+from adgn.graph.native.library import DTYPES
 from adgn.nn.resolve import Activation, check_choice
 from adgn.nn.steps import WALK, KnownActivation, NativeStepper, Stepper, TorchStepper, Weights
 
@@ -182,15 +183,13 @@ def _why_plain(
         return "this activation"
     if operator.value.requires_grad:
         return "edge weights that require a gradient"
-    if torch.compiler.is_compiling():
-        return "torch.compile"
     if torch._C._are_functorch_transforms_active():
         return "a torch.func transform"
     if forward_ad._current_level >= 0:
         return "forward-mode differentiation"
     if torch.is_autocast_enabled(x.device.type):
         return "autocast"
-    if x.dtype not in calls.DTYPES:  # too few digits to walk states back
+    if x.dtype not in DTYPES:  # too few digits to walk states back
         return f"dtype {x.dtype}"
     tensors = (x, operator.value, weights.own, weights.neighbour, weights.bias)
     if len({(t.dtype, t.device) for t in tensors if t is not None}) > 1:

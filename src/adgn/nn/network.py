@@ -9,13 +9,14 @@ from torch_geometric.nn import global_add_pool, global_max_pool, global_mean_poo
 
 from adgn.graph import Adjacency, sparse_features
 from adgn.graph.adjacency import SPARSE_LAYOUTS
-from adgn.graph.checks import check_batch, check_count, check_features
+from adgn.graph.checks import check_batch, check_count, check_features, check_tensor
+from adgn.nn.eager import eager
 from adgn.nn.registry import unused_edge_features
 from adgn.nn.resolve import check_choice
 
 Level = Literal["node", "graph"]
 LEVELS: tuple[Level, ...] = ("node", "graph")
-ENCODERS = ("linear", "none")
+ENCODERS = ("linear", "linear_no_bias", "none")
 READOUTS = ("linear", "linear_no_bias", "mlp", "none")
 _POOLS = (global_add_pool, global_max_pool, global_mean_pool)
 
@@ -40,7 +41,9 @@ class GraphNetwork(nn.Module):
             `edge_attr` where edge features are given) that maps states `[N, d]` to states
             `[N, d]`. An attribute `edge_dim = None` says that it reads no edge features.
         level: `"node"`: one output per node; `"graph"`: one per graph.
-        encoder: `"linear"` (no activation), or `"none"`: the features are the first states.
+        encoder: `"linear"` (no activation); `"linear_no_bias"`: without a bias, so that a node
+            without features starts in the state zero; or `"none"`: the features are the first
+            states.
         readout: `"linear"`; `"linear_no_bias"`; `"mlp"`: the paper's two linear layers with
             LeakyReLU after each; or `"none"`: the states (at graph level the pooled states) are
             the outputs.
@@ -75,7 +78,7 @@ class GraphNetwork(nn.Module):
         encoder = "none" if encoder is None else encoder
         check_choice("encoder", encoder, ENCODERS)
         check_choice("readout", readout, READOUTS)
-        if not 0 <= dropout < 1:
+        if not isinstance(dropout, int | float) or not 0 <= dropout < 1:
             raise ValueError(f"dropout={dropout!r} is not valid; it must be in [0, 1)")
         if encoder == "none" and in_channels != hidden_channels:
             raise ValueError(
@@ -90,7 +93,9 @@ class GraphNetwork(nn.Module):
         self.dropout = nn.Dropout(dropout)
         # Another module may take its place, such as an `IntegerEmbedding`.
         self.encoder: nn.Module | None = (
-            nn.Linear(in_channels, hidden_channels) if encoder == "linear" else None
+            None
+            if encoder == "none"
+            else nn.Linear(in_channels, hidden_channels, bias=encoder == "linear")
         )
         self.propagation = propagation
         read = hidden_channels if level == "node" else len(_POOLS) * hidden_channels
@@ -123,11 +128,17 @@ class GraphNetwork(nn.Module):
             raise unused_edge_features(type(self).__name__)
         states = self.dropout(self.encode(x))
         extra = {} if edge_attr is None else {"edge_attr": edge_attr}
-        states = self.propagation(states, edge_index, edge_weight, **extra)
+        states = self._propagate(states, edge_index, edge_weight, **extra)
         return self.read(self.dropout(states), batch, batch_size)
+
+    @eager
+    def _propagate(self, *args: Any, **kwargs: Any) -> Tensor:
+        states: Tensor = self.propagation(*args, **kwargs)
+        return states
 
     def encode(self, x: Tensor) -> Tensor:
         """The first states, `[N, hidden_channels]`; sparse features are never made dense."""
+        check_tensor("x", x)
         encoder = self.encoder
         if encoder is not None and not isinstance(encoder, nn.Linear):
             states: Tensor = encoder(x)
@@ -140,9 +151,13 @@ class GraphNetwork(nn.Module):
                 )
             if encoder is None:
                 raise ValueError("sparse x needs an encoder; use encoder='linear' or a dense x")
+            if x.requires_grad:
+                raise ValueError(
+                    "the sparse x requires a gradient, which would be lost; pass x.to_dense(), or "
+                    "x.detach() if the gradient is not needed"
+                )
             check_features(x, self.in_channels, like=weight)
-            product = sparse_features(x) @ encoder.weight.t()
-            return product if encoder.bias is None else product + encoder.bias
+            return _sparse_linear(x, encoder.weight, encoder.bias)
         check_features(x, self.in_channels, like=weight)
         if encoder is None:
             return x
@@ -155,7 +170,8 @@ class GraphNetwork(nn.Module):
         """The outputs from the last states, `[N, hidden_channels]`; arguments as in `forward`."""
         self._check_batch_given(batch)
         if batch is not None and self.level == "graph":
-            check_batch(batch, states.size(0), states)
+            check_batch(batch, states.size(-2), states, batch_size)
+            batch = batch.long()
             states = torch.cat([pool(states, batch, batch_size) for pool in _POOLS], dim=-1)
         output: Tensor = self.readout(states)
         return output
@@ -191,6 +207,12 @@ class GraphNetwork(nn.Module):
             f"{self.in_channels} → {self.hidden_channels} → {self.out_channels}, "
             f"level={self.level!r}"
         )
+
+
+@eager
+def _sparse_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    product = sparse_features(x) @ weight.t()
+    return product if bias is None else product + bias
 
 
 def _build_readout(name: str, in_channels: int, out_channels: int) -> nn.Module:

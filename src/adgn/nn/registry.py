@@ -23,14 +23,24 @@ class ModelOptions(BaseModel):
 
     A field's default is the setting of the paper's experiments. Values are checked and never
     converted.
+
+    Example:
+        >>> from pydantic import Field
+        >>> class MyOptions(ModelOptions):
+        ...     alpha: float = Field(0.1, ge=0, le=1, description="the share of the first states")
+        >>> options = MyOptions(dropout=0.5)
+        >>> options.alpha, options.dropout, options.readout
+        (0.1, 0.5, 'linear')
     """
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=True
     )
 
-    encoder: Literal["linear", "none"] | None = Field(
-        "linear", description="`linear` (no activation), or `none`: the features are the states"
+    encoder: Literal["linear", "linear_no_bias", "none"] | None = Field(
+        "linear",
+        description="`linear` (no activation); `linear_no_bias`; `none`: the features are the "
+        "states",
     )
     readout: Literal["linear", "linear_no_bias", "mlp", "none"] = Field(
         "linear",
@@ -73,6 +83,16 @@ class ModelSpec:
         network: The class.
         note: What a user should know besides, in Markdown.
         edge_features: Whether it can read edge features (`edge_dim`).
+
+    Example:
+        >>> from adgn.nn import model_spec
+        >>> spec = model_spec("grand")
+        >>> spec.title, spec.receptive_field, spec.edge_features
+        ('GRAND', '4L', False)
+        >>> [option.name for option in spec.describe_options()][:3]
+        ['epsilon', 'heads', 'adjoint']
+        >>> spec.parse({"heads": 2}).epsilon  # what is not given has its default
+        0.1
     """
 
     name: str
@@ -157,7 +177,7 @@ def register_model(
     search_spaces: Mapping[str, tuple[SearchSpace, str]],
     note: str = "",
 ) -> Callable[[Network], Network]:
-    """Decorator: makes a subclass of `GraphNetwork` known as `name`; see `ModelSpec`.
+    r"""Decorator: makes a subclass of `GraphNetwork` known as `name`; see `ModelSpec`.
 
     The class is called as `network(in_channels, hidden_channels, out_channels, num_layers,
     level=..., **options)`.
@@ -173,11 +193,46 @@ def register_model(
         options: The options.
         search_spaces: For each family the values and where they come from.
         note: Markdown.
+
+    Example:
+        [SGC](https://arxiv.org/abs/1902.07153), powers of GCN's operator without weights:
+
+        >>> from adgn.nn import ModelOptions, build_model, register_model, unregister_model
+        >>> from adgn.nn.models.baseline import Baseline
+        >>> from adgn.nn.models.diffusion import Diffusion
+        >>> class Powers(Diffusion):
+        ...     def steps(self, x, operator):
+        ...         for _ in range(self.num_layers):
+        ...             x = operator @ x
+        ...             yield x
+        >>> @register_model(
+        ...     "sgc",
+        ...     title="SGC",
+        ...     paper="https://arxiv.org/abs/1902.07153",
+        ...     rule=r"\mathbf{X}^\ell = \hat{\mathbf{A}} \mathbf{X}^{\ell-1}",
+        ...     hops_per_layer=1,
+        ...     memory="1",
+        ...     time="md",
+        ...     options=ModelOptions,
+        ...     search_spaces={},
+        ... )
+        ... class SGC(Baseline):
+        ...     name = "sgc"
+        ...
+        ...     @staticmethod
+        ...     def build_propagation(channels, num_layers, options):
+        ...         return Powers(num_layers, "gcn", act=None)
+        >>> build_model("sgc", 3, 16, 2, num_layers=4).propagation
+        Powers(num_layers=4, normalization='gcn')
+        >>> unregister_model("sgc")
     """
 
     def register(network: Network) -> Network:
         if name in _MODELS:
-            raise ValueError(f"a model named {name!r} is registered already")
+            raise ValueError(
+                f"a model named {name!r} is registered already; choose another name, or call "
+                f"unregister_model({name!r}) first to replace it"
+            )
         _MODELS[name] = ModelSpec(
             name=name,
             title=title,
@@ -198,8 +253,29 @@ def register_model(
     return register
 
 
+def unregister_model(name: str) -> None:
+    """Forgets a model, so that its name is free: for trials and for cells that are run again.
+
+    Example:
+        [`register_model`][adgn.nn.register_model] has one that comes and goes.
+
+        >>> from adgn.nn import unregister_model
+        >>> unregister_model("my-method")
+        Traceback (most recent call last):
+        ValueError: name='my-method' is not known. ...
+    """
+    model_spec(name)
+    del _MODELS[name]
+
+
 def available_models() -> list[str]:
-    """The names that `build_model` takes, sorted."""
+    """The names that `build_model` takes, sorted.
+
+    Example:
+        >>> from adgn.nn import available_models
+        >>> available_models()[:4]
+        ['adgn', 'appnp', 'dagnn', 'dgc']
+    """
     return sorted(_MODELS)
 
 

@@ -39,10 +39,15 @@ def resolve_activation(
         >>> resolve_activation("leaky_relu", {"negative_slope": 0.2})
         LeakyReLU(negative_slope=0.2)
     """
+    if act_kwargs and not isinstance(act, str | type):
+        raise ValueError(
+            f"act_kwargs={dict(act_kwargs)!r} was given, but act={act!r} is no name or class that "
+            "could take it"
+        )
     if isinstance(act, str):
         name = act.lower().replace("_", "").replace(" ", "")
         if name in _ACTIVATIONS:
-            return _ACTIVATIONS[name](**(act_kwargs or {}))
+            return _build(_ACTIVATIONS[name], act_kwargs)
         try:
             resolved: Activation = activation_resolver(act, **(act_kwargs or {}))
         except ValueError:
@@ -51,14 +56,22 @@ def resolve_activation(
     if act is None or isinstance(act, nn.Module):
         return act
     if isinstance(act, type) and issubclass(act, nn.Module):
-        module: nn.Module = act(**(act_kwargs or {}))
-        return module
+        return _build(act, act_kwargs)
     if callable(act) and not isinstance(act, type):
         return act
     raise TypeError(
         f"act is a {type(act).__name__}; expected a name such as 'tanh', a torch.nn.Module, "
         "a callable or None"
     )
+
+
+def _build(kind: type[nn.Module], act_kwargs: Mapping[str, Any] | None) -> nn.Module:
+    try:
+        return kind(**(act_kwargs or {}))
+    except TypeError as error:
+        raise ValueError(
+            f"act_kwargs={dict(act_kwargs or {})!r} does not fit {kind.__name__}: {error}"
+        ) from None
 
 
 def check_choice(argument: str, value: object, choices: Iterable[str]) -> None:

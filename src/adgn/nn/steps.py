@@ -30,7 +30,7 @@ _WEIGHT_BYTES = 2**18
 
 @dataclass(frozen=True)
 class Weights:
-    """The weights of all steps: `[K, d, d]`, `[K, d, d]` and `[K, d]`, where K is 1 or the steps."""
+    """The weights of all steps: `[K, d, d]` (twice) and `[K, d]`; K is 1 or the number of steps."""
 
     own: Tensor
     neighbour: Tensor

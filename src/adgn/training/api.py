@@ -17,7 +17,7 @@ from adgn.training.checkpoint import load_into, load_weights
 from adgn.training.config import TrainConfig
 from adgn.training.configfile import ConfigLike, resolve_config
 from adgn.training.devices import resolve_device
-from adgn.training.errors import ConfigError, RunError
+from adgn.training.errors import ConfigError, DivergedError, RunError
 from adgn.training.metrics import Scores
 from adgn.training.models import build_network
 from adgn.training.objective import OBJECTIVES
@@ -194,7 +194,12 @@ def _run(
         prepared = prepare(config, journal=journal_on_disk, observers=observers, progress=progress)
         if state is not None:
             prepared.trainer.load_state_dict(state["trainer"])
-        return _fit(prepared, directory, evaluate_test)
+        try:
+            return _fit(prepared, directory, evaluate_test)
+        except DivergedError:
+            trainer = prepared.trainer
+            journal_on_disk.save_best(trainer.best_weights, trainer.stopping.best_epoch)
+            raise
 
 
 def _fit(prepared: Prepared, directory: RunDirectory | None, evaluate_test: bool) -> RunResult:

@@ -137,20 +137,22 @@ class PackedBatches:
             nodes = selected.node_index
         else:
             shift = graphs.node_ptr[chosen] - selected.node_ptr[:-1]
-            nodes = torch.arange(selected.num_nodes, device=chosen.device) + shift[selected.batch]
+            places = torch.arange(selected.num_nodes, device=chosen.device)
+            nodes = places + shift.index_select(0, selected.batch)
         count = chosen.numel()
         by_node = graphs.y_level == "node"
+        share = self._share[chosen] / count
         return LabelledBatch(
-            x=graphs.x[nodes],
+            x=graphs.x.index_select(0, nodes),
             graph=selected,
-            y=graphs.y[nodes if by_node else chosen],
+            y=graphs.y.index_select(0, nodes if by_node else chosen),
             size=count,
             batch=selected.batch,
             num_graphs=count,
             rows=None
             if graphs.readout is None
             else selected.node_ptr[:-1] + graphs.readout[chosen],
-            weight=(self._share[chosen] / count)[selected.batch] if by_node else None,
+            weight=share.index_select(0, selected.batch) if by_node else None,
         )
 
     def _select(self, chosen: Tensor) -> SelectedGraphs:

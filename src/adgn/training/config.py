@@ -80,7 +80,8 @@ class ModelConfig(Section):
     hidden_channels: int = Field(default=30, ge=1, description="the size of a node's state")
     num_layers: int = Field(default=20, ge=1, description="how many layers")
     encoder: str = Field(
-        default="linear", description='from features to states: "linear", "embedding" or "none"'
+        default="linear",
+        description='from features to states: "linear", "linear_no_bias", "embedding" or "none"',
     )
     readout: str = Field(
         default="linear",

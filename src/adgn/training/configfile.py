@@ -107,9 +107,8 @@ def to_toml(config: BaseModel) -> str:
 
     Example:
         >>> text = to_toml(resolve_config("texas"))
-        >>> print(text[:21])
-        seed = 0
-        device = "cpu
+        >>> text.splitlines()[:2]
+        ['seed = 0', 'device = "cpu"']
         >>> resolve_config(tomllib.loads(text)) == resolve_config("texas")
         True
     """

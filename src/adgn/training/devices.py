@@ -1,8 +1,11 @@
 """Where a run computes."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 
-__all__ = ["check_device", "resolve_device"]
+__all__ = ["check_device", "resolve_device", "thread_count"]
 
 
 def resolve_device(name: str) -> torch.device:
@@ -30,3 +33,22 @@ def resolve_device(name: str) -> torch.device:
 def check_device(name: str) -> None:
     """Raises unless a device of this name can be used on this machine."""
     resolve_device(name)
+
+
+@contextmanager
+def thread_count(count: int) -> Iterator[None]:
+    """Torch's number of threads inside: results depend on it in their last bits.
+
+    Example:
+        >>> with thread_count(1):
+        ...     torch.get_num_threads()
+        1
+    """
+    before = torch.get_num_threads()
+    if count != before:
+        torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        if torch.get_num_threads() != before:
+            torch.set_num_threads(before)

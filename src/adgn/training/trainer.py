@@ -4,7 +4,6 @@ import inspect
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol
 
@@ -16,6 +15,7 @@ from adgn.choices import unknown_name
 from adgn.graph.checks import NonFiniteError
 from adgn.training.batches import BatchSource, LabelledBatch, LoaderBatches, Split
 from adgn.training.checkpoint import load_into
+from adgn.training.devices import thread_count
 from adgn.training.errors import DivergedError, Interrupted
 from adgn.training.metrics import Scores
 from adgn.training.objective import Objective, resolve_objective
@@ -123,7 +123,7 @@ class Trainer:
         >>> from torch_geometric.loader import DataLoader
         >>> loader = DataLoader(GraphTransfer("line", 2, num_graphs=8), batch_size=4, shuffle=True)
         >>> _ = torch.manual_seed(0)
-        >>> trainer = Trainer(ADGN(2, 8, 1, num_layers=2), loader, max_epochs=2)
+        >>> trainer = Trainer(ADGN(1, 8, 1, num_layers=2), loader, max_epochs=2)
         >>> trainer.fit()
         'max_epochs'
         >>> sorted(trainer.evaluate("train"))
@@ -199,7 +199,7 @@ class Trainer:
         self._forward = _forward_of(model) if forward is None else forward
         self._random: Mapping[str, Any] | None = None
         self._stop_requested = False
-        self._checked: set[str] = set()
+        self._checked: set[tuple[torch.Size, torch.Size]] = set()
 
     def _source(self, batches: BatchSource | Iterable[Any], split: Split) -> BatchSource:
         if isinstance(batches, BatchSource):
@@ -220,12 +220,13 @@ class Trainer:
             DivergedError: The loss, a score or a weight is no longer finite.
             Interrupted: `request_stop` was called; a state was saved.
         """
-        with own_randomness(self.seed), _threads(self.threads):
+        with own_randomness(self.seed), thread_count(self.threads):
             if self._random is not None:
                 restore_random_state(self._random)
                 self._random = None
             else:
                 self._save()  # so that there is a state from the first moment on
+            self.model.train()
             while (reason := self.stop_reason()) is None:
                 self._epoch()
             self._save()
@@ -242,7 +243,8 @@ class Trainer:
 
     def _epoch(self) -> None:
         progress = self.progress
-        self.model.train()
+        if not self.model.training:  # walking over all modules takes time that small models feel
+            self.model.train()
         while progress.passes < (progress.epoch + 1) * self.passes_per_epoch:
             self._pass()
         started = time.perf_counter()
@@ -341,7 +343,7 @@ class Trainer:
             raise self._diverged("a state of the network", epoch) from error
         if batch.rows is not None and output.size(0) == batch.x.size(0):
             output = output[batch.rows]
-        key = f"{output.shape[1:]}{batch.y.shape[1:]}"
+        key = (output.shape[1:], batch.y.shape[1:])
         if key not in self._checked:
             self.objective.check(output, batch)
             self._checked.add(key)
@@ -361,12 +363,14 @@ class Trainer:
     ) -> Iterator[tuple[Tensor, LabelledBatch]]:
         """The model's outputs for the scored rows of each batch, without dropout."""
         was_training = self.model.training
-        self.model.eval()
+        if was_training:
+            self.model.eval()
         try:
             for batch in (self.sources[split] if source is None else source).batches(0):
                 yield self._output(batch), batch
         finally:
-            self.model.train(was_training)
+            if was_training:
+                self.model.train()
 
     def _keep_weights(self) -> None:
         weights = self.model.state_dict()
@@ -430,19 +434,6 @@ class Trainer:
 def _finite(tensor: Tensor) -> bool:
     values = tensor.values() if tensor.layout == torch.sparse_csr else tensor
     return bool(torch.isfinite(values.detach()).all())
-
-
-@contextmanager
-def _threads(count: int) -> Iterator[None]:
-    """Torch's thread count inside: results depend on it in the last bits."""
-    before = torch.get_num_threads()
-    if count != before:
-        torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        if torch.get_num_threads() != before:
-            torch.set_num_threads(before)
 
 
 def _forward_of(model: nn.Module) -> Forward:

@@ -48,20 +48,3 @@ def test_starts_as_pyg_does(name):
 def test_nodes_without_edges(x, name):
     out = PAIRS[name][0]().double()(x, torch.empty(2, 0, dtype=torch.long))
     assert out.isfinite().all()
-
-
-def test_edge_features_need_edges(x, edge_index):
-    conv = ours.GINEConv(4, 4, edge_dim=2).double()
-    operator = ours.GCNConv(4, 4).operator(x, edge_index)
-    with pytest.raises(TypeError, match="SparseOperator, which has no edges to carry features"):
-        conv(x, operator, edge_attr=torch.ones(9, 2, dtype=torch.float64))
-
-
-def test_theta_without_layer():
-    with pytest.raises(ValueError, match=r"theta=0.5 and layer=None: give both or neither"):
-        ours.GCN2Conv(4, 0.1, theta=0.5)
-
-
-def test_unknown_perceptron():
-    with pytest.raises(ValueError, match=r"mlp=.two-laye. is not known. Did you mean 'two-layer'"):
-        ours.GINConv(4, 4, mlp="two-laye")

@@ -12,7 +12,8 @@ def test_cores_are_shared_out():
     assert LocalExecutor(2, threads=7).threads == 7
 
 
-def test_workers_that_cannot_start_are_given_up(tmp_path):
+def test_workers_that_cannot_start_are_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr("adgn.selection.executors.local._MAX_QUICK_DEATHS", 1)
     spec = WorkerSpec("s", f"sqlite:///{tmp_path}/nothing.db", str(tmp_path), 1, 1, 5)
     polls = []
     with pytest.raises(ExecutorError, match=r"die as soon as they start.*nothing\.db"):

@@ -6,10 +6,8 @@ import pytest
 from adgn.selection import ExecutorError, RayExecutor
 from adgn.selection.study import kind
 from tests.selection.studies import finished, wait_until
-from tests.selection.test_api import done, end, start_driver, trials_of, undisturbed
+from tests.selection.test_api import done, end, start_driver, trials_of
 from tests.servers import served
-
-__all__ = ["undisturbed"]  # the fixture
 
 
 def workers_seen(folder):

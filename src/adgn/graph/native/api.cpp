@@ -4,6 +4,11 @@
 // has had the patterns checked here (adgn_check_pattern) before it passes them on.
 #include <new>
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
+
 #include "integrate.hpp"
 #include "parallel.hpp"
 #include "partition.hpp"
@@ -49,6 +54,20 @@ ADGN_API int adgn_interface() { return 1; }
 ADGN_API const char* adgn_instruction_set() { return adgn::instruction_set(); }
 ADGN_API int adgn_use_instruction_set(const char* name) { return adgn::use_instruction_set(name); }
 ADGN_API void adgn_use_team(adgn::TeamRunner runner) { adgn::set_team_runner(runner); }
+
+// Asks the system for large pages: fresh memory is then handed out in 2 MB pieces rather than in
+// 4 KB ones, and neighbours are found with fewer look-ups. A wish, not a need.
+ADGN_API void adgn_prefer_large_pages(void* memory, Index bytes) {
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    const std::uintptr_t page = std::uintptr_t(sysconf(_SC_PAGESIZE));
+    const std::uintptr_t first = (std::uintptr_t(memory) + page - 1) / page * page;
+    const std::uintptr_t last = (std::uintptr_t(memory) + std::uintptr_t(bytes)) / page * page;
+    if (first < last) (void)madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
+#else
+    (void)memory;
+    (void)bytes;
+#endif
+}
 
 ADGN_API int adgn_sort_entries(const Index* row, const Index* column, Index entries, Index rows,
                                Index columns, std::int32_t* rowptr, std::int32_t* col,

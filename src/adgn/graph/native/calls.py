@@ -1,6 +1,7 @@
 """The native kernels on torch tensors: what C++ takes for granted is checked or made here."""
 
 import ctypes
+from collections.abc import Sequence
 from ctypes import c_int64
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 ACTIVATIONS = {"identity": 0, "tanh": 1, "relu": 2}
 _ROW_BYTES = 64  # states are padded to whole cache lines
 _INT32_LIMIT = 2**31 - 1
+_LARGE = 2**23  # bytes: a few large pages
 _FAULTS = {
     1: "rowptr[{place}] does not continue an ascending count from 0 to the number of entries",
     2: "col[{place}] is out of range",
@@ -235,16 +237,16 @@ def forward(
     kept: KeptTensors = (None, None, None)
     if keep:
         kept = (
-            x.new_empty(steps.count, nodes, width),
-            x.new_empty(steps.count, nodes, width, dtype=torch.uint8)
+            _empty(library, (steps.count, nodes, width), x.dtype),
+            _empty(library, (steps.count, nodes, width), torch.uint8)
             if steps.activation == "relu"
             else None,
-            x.new_empty(nodes, width) if tanh else None,
+            _empty(library, (nodes, width), x.dtype) if tanh else None,
         )
     start = _padded(x, steps, width)
-    out, spare = torch.empty_like(start), None
+    out, spare = _empty(library, start.shape, x.dtype), None
     if steps.block_ptr is None and not keep and steps.count > 1:
-        spare = torch.empty_like(start)
+        spare = _empty(library, start.shape, x.dtype)
     library.call(
         "adgn_forward",
         steps.problem(library),
@@ -269,8 +271,9 @@ def backward(
     nodes, channels = grad.shape
     width = padded_width(channels, grad.dtype)
     start = _padded(grad, steps, width)
-    grad_x = torch.empty_like(start)
-    spare = None if steps.block_ptr is not None else grad.new_empty(3, nodes, width)
+    grad_x, spare = _empty(library, start.shape, grad.dtype), None
+    if steps.block_ptr is None:
+        spare = _empty(library, (3, nodes, width), grad.dtype)
     library.call(
         "adgn_backward",
         steps.problem(library),
@@ -283,6 +286,14 @@ def backward(
         dtype=grad.dtype,
     )
     return grad_x[:, :channels].contiguous()
+
+
+def _empty(library: NativeLibrary, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+    """Room for states, in large pages where it is large."""
+    room = torch.empty(shape, dtype=dtype)
+    if room.nbytes >= _LARGE:
+        library.call("adgn_prefer_large_pages", room.data_ptr(), room.nbytes)
+    return room
 
 
 def _padded(x: Tensor, steps: Steps, width: int) -> Tensor:

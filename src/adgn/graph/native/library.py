@@ -5,6 +5,7 @@ from ctypes import POINTER, Structure, c_char_p, c_double, c_int, c_int64, c_voi
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -45,13 +46,14 @@ class Kept(Structure):
     _fields_ = (("states", c_void_p), ("active", c_void_p), ("last", c_void_p))
 
 
-_PROTOTYPES: dict[str, list[object]] = {
+_PROTOTYPES: dict[str, list[Any]] = {
     "adgn_sort_entries": [c_void_p] * 2 + [c_int64] * 3 + [c_void_p] * 3 + [POINTER(c_int64)],
+    "adgn_prefer_large_pages": [c_void_p, c_int64],
     "adgn_transpose": [c_void_p] * 2 + [c_int64] * 2 + [c_void_p] * 3,
     "adgn_check_pattern": [c_void_p] * 2 + [c_int64] * 3 + [c_void_p, c_int64, POINTER(c_int64)],
     "adgn_use_instruction_set": [c_char_p],
 }
-_TYPED_PROTOTYPES: dict[str, list[object]] = {
+_TYPED_PROTOTYPES: dict[str, list[Any]] = {
     "adgn_multiply": [POINTER(Matrix), c_int64, c_int64, c_void_p, c_void_p, c_int],
     "adgn_forward": [POINTER(Integration), c_void_p, c_int64] + [c_void_p] * 2 + [POINTER(Kept)],
     "adgn_backward": [POINTER(Integration), c_void_p, c_int64]
@@ -80,6 +82,9 @@ class NativeLibrary:
         for name, arguments in _TYPED_PROTOTYPES.items():
             for suffix in _SUFFIX.values():
                 getattr(self._library, f"{name}_{suffix}").argtypes = arguments
+        for suffix in _SUFFIX.values():
+            getattr(self._library, f"adgn_tanh_{suffix}").restype = None
+        self._library.adgn_prefer_large_pages.restype = None
         self.shares_threads = self._join_team_of_torch()
 
     @property
@@ -92,10 +97,10 @@ class NativeLibrary:
         """Chooses other instructions, for tests; whether this processor has them."""
         return bool(self._library.adgn_use_instruction_set(name.encode()))
 
-    def call(self, name: str, *arguments: object, dtype: torch.dtype | None = None) -> int:
+    def call(self, name: str, *arguments: object, dtype: torch.dtype | None = None) -> int | None:
         """Calls a function (the one for `dtype`, where types matter) and returns its result."""
         full = name if dtype is None else f"{name}_{_SUFFIX[dtype]}"
-        result: int = getattr(self._library, full)(*arguments)
+        result: int | None = getattr(self._library, full)(*arguments)
         if result == -1:
             raise MemoryError(f"{full} could not allocate its working memory")
         return result

@@ -35,15 +35,17 @@ void run_parts(int parts, int threads, Work& work) {
 template <class T>
 class Buffer {
   public:
-    explicit Buffer(Index size)
-        : data_(static_cast<T*>(::operator new(std::size_t(std::max<Index>(size, 1)) * sizeof(T),
-                                               std::align_val_t(64)))) {}
+    explicit Buffer(Index size) : data_(static_cast<T*>(allocate(size))) {}
     ~Buffer() { ::operator delete(data_, std::align_val_t(64)); }
     Buffer(const Buffer&) = delete;
     Buffer& operator=(const Buffer&) = delete;
     T* get() const { return data_; }
 
   private:
+    static void* allocate(Index size) {
+        if (size < 0 || size > Index(PTRDIFF_MAX / sizeof(T))) throw std::bad_alloc();
+        return ::operator new(std::size_t(size) * sizeof(T), std::align_val_t(64));
+    }
     T* data_;
 };
 

@@ -12,9 +12,9 @@ namespace adgn {
 // Enough parts to even out unequal threads, and as many whatever the number of threads up to
 // there: the order in which gradients are added up follows the parts.
 constexpr int usual_parts = 16;
-// Below this much work per part (in numbers read or multiplied) another part costs more than it
+// Below this much work per part (in multiplications: some 10 µs) another part costs more than it
 // saves.
-constexpr double least_work = 2e5;
+constexpr double least_work = 7e5;
 
 // The first of each part's rows, and the end: at most max(usual_parts, threads) parts.
 inline std::vector<Index> cut_rows(const std::int32_t* rowptr, Index rows, double work_per_entry,

@@ -13,7 +13,8 @@ class GCNConv(GraphConvolution, pyg.GCNConv):  # type: ignore[misc]
     $\mathbf{X}' = \hat{\mathbf{A}} \mathbf{X} \mathbf{W}^\top + \mathbf{b}$.
 
     $\hat{\mathbf{A}} = \hat{\mathbf{D}}^{-1/2} (\mathbf{A} + \mathbf{I}) \hat{\mathbf{D}}^{-1/2}$.
-    Parameters, state dict and outputs are those of PyG's layer of the same name.
+    Parameters, state dict and outputs are those of PyG's layer of the same name, except that
+    `improved` also holds where no edge weights are given.
 
     Args:
         in_channels: Features per node.

@@ -3,16 +3,14 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from adgn.graph import Adjacency
-from adgn.graph.checks import check_count, check_features
-from adgn.nn.aggregation import LinearAggregation
-from adgn.nn.antisymmetric import AntiSymmetricConv
+from adgn.graph.checks import check_count
+from adgn.nn.antisymmetric import AntiSymmetricConv, as_one_integration, integrate_layers
 from adgn.nn.conv import GraphConvolution
-from adgn.nn.integration import Memory, integrate
+from adgn.nn.integration import Memory
 from adgn.nn.models.spaces import (
     HETEROPHILY,
     HETEROPHILY_TABLE,
@@ -61,7 +59,8 @@ class AntiSymmetricPropagation(nn.Module):
         self.layers = nn.ModuleList(
             AntiSymmetricConv(channels, phi, num_iters=count, **options) for count in steps
         )
-        self.layers.requires_grad_(train_recurrent)
+        if not train_recurrent:
+            self.layers.requires_grad_(False)
         aggregation = self.layers[0].phi
         if isinstance(aggregation, GraphConvolution):
             self.edge_dim = aggregation.edge_dim
@@ -72,8 +71,9 @@ class AntiSymmetricPropagation(nn.Module):
         """The states after all layers."""
         if edge_weight is not None:
             kwargs["edge_weight"] = edge_weight
-        if self._one_integration():
-            return self._integrate(x, edge_index, **kwargs)
+        alike = as_one_integration(self.layers)
+        if alike is not None:
+            return integrate_layers(alike, self.num_layers, x, edge_index, **kwargs)
         for layer in self.layers:
             x = layer(x, edge_index, **kwargs)
         return x
@@ -88,51 +88,6 @@ class AntiSymmetricPropagation(nn.Module):
         for layer in self.layers:
             states.extend(layer.trajectory(states[-1], edge_index, **kwargs)[1:])  # type: ignore[operator]
         return states
-
-    def _one_integration(self) -> bool:
-        """Whether the layers differ in nothing but their weights, and nobody listens to them."""
-        first = self.layers[0]
-        return len(self.layers) > 1 and all(
-            type(layer) is AntiSymmetricConv
-            and isinstance(layer.phi, LinearAggregation)
-            and type(layer.phi) is type(first.phi)
-            and _same_activation(layer.act, first.act)
-            and layer.epsilon == first.epsilon
-            and layer.memory == first.memory
-            and (layer.bias is None) == (first.bias is None)
-            and layer.num_iters == 1
-            and not (layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks)
-            for layer in self.layers
-        )
-
-    def _integrate(self, x: Tensor, edge_index: Adjacency, **kwargs: Any) -> Tensor:
-        first, layers = self.layers[0], self.layers
-        check_features(x, first.in_channels, like=first.W)
-        bias = None if first.bias is None else torch.stack([layer.bias for layer in layers])
-        return integrate(
-            x,
-            first.phi.operator(x, edge_index, **kwargs),
-            torch.stack([layer.own_weight() for layer in layers]),
-            torch.stack([layer.phi.lin.weight for layer in layers]),
-            bias,
-            epsilon=first.epsilon,
-            act=first.act,
-            num_steps=len(layers),
-            memory=first.memory,
-        )
-
-
-def _same_activation(left: Activation | None, right: Activation | None) -> bool:
-    """Whether two layers' activations are one function: the same object, or alike and unlearned."""
-    if left is right:
-        return not isinstance(left, nn.Module) or not list(left.parameters())
-    return (
-        isinstance(left, nn.Module)
-        and isinstance(right, nn.Module)
-        and type(left) is type(right)
-        and repr(left) == repr(right)
-        and not list(left.parameters())
-    )
 
 
 class ADGNOptions(ModelOptions):
@@ -233,7 +188,7 @@ class ADGN(GraphNetwork):
         edge_dim: Features per edge, for a `phi` that reads them (`"gine"`, `"gat"`).
         phi_kwargs: More options for a `phi` given by name.
         level: `"node"` or `"graph"`.
-        encoder: `"linear"` or `"none"`.
+        encoder: `"linear"`, `"linear_no_bias"` or `"none"`.
         readout: `"linear"`, `"mlp"` or `"none"`.
         dropout: The share of entries dropped, while training, of the first and of the last states.
 
@@ -277,6 +232,7 @@ class ADGN(GraphNetwork):
     ) -> None:
         if edge_dim is not None:
             phi_kwargs = {**(phi_kwargs or {}), "edge_dim": edge_dim}
+        check_count("hidden_channels", hidden_channels)
         propagation = AntiSymmetricPropagation(
             hidden_channels,
             num_layers,

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-import torch
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -30,7 +29,7 @@ class APPNPPropagation(Diffusion):
         """The states after each step."""
         first = x = self.activate(x)
         for _ in range(self.num_layers):
-            x = torch.lerp(operator @ x, first, self.alpha)
+            x = (1 - self.alpha) * (operator @ x) + self.alpha * first
             yield x
 
     def extra_repr(self) -> str:

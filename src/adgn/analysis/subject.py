@@ -1,0 +1,163 @@
+"""What is looked at: a model with features and a graph, of a training run or made up."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from adgn.analysis.graphs import EXAMPLE_GRAPHS, example_graph
+from adgn.analysis.verdict import Diagnosis, diagnose
+from adgn.choices import unknown_name
+from adgn.data import BENCHMARKS, load
+from adgn.graph import Adjacency
+from adgn.nn import build_model
+from adgn.training import PackedBatches, open_run
+
+# Features of a graph that comes without any.
+_EXAMPLE_CHANNELS = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A model together with what the measurements need besides it.
+
+    Attributes:
+        name: What figures call the model.
+        model: The model.
+        x: Features, `[N, in_channels]`.
+        edge_index: The graph.
+        hidden_channels: The size of a state.
+        num_layers: How many layers.
+        edge_weight: `[E]`, or `None`.
+        batch: `[N]`, or `None`.
+        loss: From the outputs to a number; `None`: half the mean square.
+    """
+
+    name: str
+    model: nn.Module
+    x: Tensor
+    edge_index: Adjacency
+    hidden_channels: int
+    num_layers: int
+    edge_weight: Tensor | None = None
+    batch: Tensor | None = None
+    loss: Callable[[Tensor], Tensor] | None = None
+
+    def beside(self, name: str, seed: int = 0) -> "Subject":
+        """An untrained model of the same size on the same graph, to compare with.
+
+        It is asked for one number per node; the loss of its gradients is half their mean square.
+        """
+        if not self.x.is_floating_point():
+            raise ValueError(
+                f"{name} cannot be set beside {self.name}: its features are integers for an "
+                "embedding, which untrained models do not have"
+            )
+        model = untrained(name, self.x.size(1), self.hidden_channels, self.num_layers, {}, seed)
+        return replace(self, name=name, model=model, batch=None, loss=None)
+
+    def diagnose(self, node: int = 0, probes: int | None = None, seed: int = 0) -> Diagnosis:
+        """[`diagnose`][adgn.analysis.diagnose] of this model on this graph."""
+        return diagnose(
+            self.model,
+            self.x,
+            self.edge_index,
+            edge_weight=self.edge_weight,
+            batch=self.batch,
+            loss=self.loss,
+            node=node,
+            probes=probes,
+            seed=seed,
+        )
+
+
+def load_run(run_dir: str | Path, number: int = 0) -> Subject:
+    """The best weights of a training run on its test data.
+
+    Args:
+        run_dir: The run directory.
+        number: Where the task has many graphs, the number of the test graph to look at.
+    """
+    prepared = open_run(run_dir)
+    config, source = prepared.config, prepared.data.sources["test"]
+    if isinstance(source, PackedBatches):
+        graphs = len(source.graphs)
+        if not 0 <= number < graphs:
+            raise ValueError(f"number={number} is out of range; test graphs are 0 to {graphs - 1}")
+        batch = source.batch(torch.tensor([number], device=source.graphs.device))
+    else:
+        batch = next(source.batches(0))
+    if batch.edge_attr is not None:
+        raise ValueError(f"{run_dir}: models with edge features cannot be analysed yet")
+    objective = prepared.trainer.objective
+
+    def loss(output: Tensor) -> Tensor:
+        scored = output if batch.rows is None else output[batch.rows]
+        return objective.loss(scored, batch)
+
+    return Subject(
+        name=config.model.name,
+        model=prepared.model,
+        x=batch.x,
+        edge_index=getattr(batch.graph, "edge_index", batch.graph),
+        hidden_channels=config.model.hidden_channels,
+        num_layers=config.model.num_layers,
+        edge_weight=batch.edge_weight,
+        batch=batch.batch,
+        loss=loss,
+    )
+
+
+def untrained_subject(
+    model: str,
+    graph: str = "line",
+    *,
+    num_nodes: int = 25,
+    num_layers: int = 20,
+    hidden_channels: int = 30,
+    options: Mapping[str, Any] | None = None,
+    seed: int = 0,
+) -> Subject:
+    """A model by name, as initialised, on an example graph or a node data set.
+
+    Args:
+        model: A name from `adgn.nn.available_models()`.
+        graph: `"line"`, `"ring"`, `"grid"`, `"random"`, or a node data set.
+        num_nodes: Nodes of an example graph, whose features are drawn at random.
+        num_layers: Layers.
+        hidden_channels: The size of a state.
+        options: The model's options.
+        seed: For weights and features.
+
+    Example:
+        >>> untrained_subject("gcn", "ring", num_nodes=5).x.shape
+        torch.Size([5, 8])
+    """
+    if graph in EXAMPLE_GRAPHS:
+        generator = torch.Generator().manual_seed(seed)
+        x = torch.randn(num_nodes, _EXAMPLE_CHANNELS, generator=generator)
+        edge_index = example_graph(graph, num_nodes, seed)
+    elif graph in BENCHMARKS:
+        data = load(graph)
+        x, edge_index = data.x, data.edge_index
+    else:
+        raise unknown_name("graph", graph, [*EXAMPLE_GRAPHS, *BENCHMARKS])
+    network = untrained(model, x.size(1), hidden_channels, num_layers, options or {}, seed)
+    return Subject(model, network, x, edge_index, hidden_channels, num_layers)
+
+
+def untrained(
+    name: str,
+    in_channels: int,
+    hidden_channels: int,
+    num_layers: int,
+    options: Mapping[str, Any],
+    seed: int,
+) -> nn.Module:
+    """A model with one output per node, its weights drawn from the seed."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return build_model(name, in_channels, hidden_channels, 1, num_layers, **options)

@@ -1,0 +1,147 @@
+"""The cases: what is measured in each, and what is aimed at."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from adgn.bench.workloads import Workload
+from adgn.choices import unknown_name
+
+__all__ = ["CASES", "TARGETS", "Case", "Target", "choose_cases"]
+
+ALL_WAYS = ("adgn", "torch", "pyg", "pyg-csr", "pyg-csr-sparse")
+OURS = ("adgn", "checkpoint")
+LARGEST_EDGES = 40_000_000
+
+
+@dataclass(frozen=True)
+class Case:
+    """A case.
+
+    Args:
+        summary: What it is about.
+        points: The workloads, from small to large where there are several.
+        quick: The workloads of a quick run.
+        ways: The ways that are compared.
+        needs_mb: For ways that need much memory, how much must be available for the first
+            workload. Whether there is enough for a later one follows from the one before it.
+        by_default: Whether it runs when no case is named.
+        quick_memory: Whether a quick run measures memory too.
+    """
+
+    summary: str
+    points: tuple[Workload, ...]
+    quick: tuple[Workload, ...]
+    ways: tuple[str, ...] = ALL_WAYS
+    needs_mb: Mapping[str, float] = field(default_factory=dict)
+    by_default: bool = True
+    quick_memory: bool = False
+
+
+@dataclass(frozen=True)
+class Target:
+    """How much less time or memory we aim to need than PyG.
+
+    Args:
+        case: Of which case.
+        quantity: Of what.
+        documented: The aim against PyG as documented.
+        best: The aim against PyG at its best: each way with a prebuilt adjacency.
+    """
+
+    case: str
+    quantity: Literal["time", "memory"]
+    documented: float
+    best: float
+
+
+def _node(data: str, layers: int, phi: Literal["gcn", "sum"]) -> tuple[Workload, ...]:
+    return (Workload(data, layers, 64, phi),)
+
+
+def _random(*edges: int) -> tuple[Workload, ...]:
+    return tuple(Workload("random", 20, 64, "gcn", size) for size in edges)
+
+
+def _depths(*layers: int) -> tuple[Workload, ...]:
+    return tuple(Workload("physics", depth, 64, "gcn") for depth in layers)
+
+
+CASES: Mapping[str, Case] = {
+    "property": Case(
+        "graph property prediction, one epoch in batches of 512 graphs",
+        (Workload("property", 20, 30, "sum", 5120),),
+        (Workload("property", 20, 30, "sum", 1024),),
+    ),
+    "physics": Case(
+        "Coauthor Physics: very sparse features",
+        _node("physics", 10, "gcn"),
+        _node("physics", 10, "gcn"),
+        quick_memory=True,
+    ),
+    "computers": Case(
+        "Amazon Computers: many layers, dense features",
+        _node("computers", 30, "gcn"),
+        _node("computers", 10, "gcn"),
+        quick_memory=True,
+    ),
+    "pubmed": Case(
+        "PubMed: sum aggregation on one graph",
+        _node("pubmed", 20, "sum"),
+        _node("pubmed", 20, "sum"),
+    ),
+    "texas": Case(
+        "Texas: 183 nodes, where the cost of calls decides",
+        _node("texas", 10, "gcn"),
+        _node("texas", 10, "gcn"),
+    ),
+    "scale": Case(
+        "random graphs from small to large",
+        _random(10_000, 100_000, 1_000_000, 10_000_000, LARGEST_EDGES),
+        _random(10_000, 100_000),
+        ways=("adgn", "torch", "pyg", "pyg-csr"),
+        quick_memory=True,
+    ),
+    "depth": Case(
+        "Coauthor Physics from 1 to 1000 layers",
+        _depths(1, 3, 10, 30, 100, 300, 1000),
+        _depths(1, 20),
+        ways=OURS,
+        quick_memory=True,
+    ),
+    "large": Case(
+        "a random graph of 2.4 million nodes and 6·10⁷ directed edges",
+        _random(60_000_000),
+        _random(60_000_000),
+        ways=OURS,
+        needs_mb={"adgn": 20_000, "checkpoint": 12_000},
+        by_default=False,
+        quick_memory=True,
+    ),
+}
+
+TARGETS = (
+    Target("property", "time", 5, 5),
+    Target("physics", "time", 12, 5),
+    Target("computers", "time", 20, 3.5),
+    Target("texas", "time", 3, 2),
+    Target("physics", "memory", 3, 2),
+    Target("computers", "memory", 2, 1.5),
+)
+
+
+def choose_cases(names: list[str], *, large: bool = False) -> list[str]:
+    """The named cases, or all that run by default; an unknown name is an error.
+
+    Example:
+        >>> choose_cases(["texas", "property"])
+        ['texas', 'property']
+        >>> choose_cases(["physic"])
+        Traceback (most recent call last):
+        ValueError: case='physic' is not known. Did you mean 'physics'? ...
+    """
+    for name in names:
+        if name not in CASES:
+            raise unknown_name("case", name, CASES)
+    chosen = list(dict.fromkeys(names or [name for name in CASES if CASES[name].by_default]))
+    return chosen + ["large"] * (large and "large" not in chosen)

@@ -1,0 +1,78 @@
+"""Where and with what something is measured."""
+
+import importlib.metadata
+import os
+import platform
+import subprocess
+from pathlib import Path
+
+from adgn.bench.records import Machine
+
+__all__ = ["available_megabytes", "commit", "describe_machine", "load_average", "versions"]
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+_MEMINFO = Path("/proc/meminfo")
+
+
+def describe_machine(instruction_set: str) -> Machine:
+    """This machine; `instruction_set` is what the kernels are compiled for."""
+    return Machine(
+        processor=_processor(),
+        cores=os.cpu_count() or 1,
+        memory_gb=round(_meminfo("MemTotal") / 1e9, 1),
+        system=f"{platform.system()} {platform.machine()}",
+        instruction_set=instruction_set,
+    )
+
+
+def versions() -> dict[str, str]:
+    """The versions of what takes part."""
+    packages = ("adgn", "torch", "torch_geometric", "numpy", "scipy")
+    found = {package: importlib.metadata.version(package) for package in packages}
+    return {"python": platform.python_version(), **found}
+
+
+def commit() -> str:
+    """The commit that is measured, and whether the package differs from it."""
+    if not _git("ls-files", "__init__.py"):  # installed, perhaps inside another repository
+        return "unknown"
+    changed = " with changes" if _git("status", "--porcelain", "--", ".") else ""
+    return _git("rev-parse", "--short", "HEAD") + changed
+
+
+def load_average() -> float:
+    """How many processes wanted a processor in the last minute."""
+    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else float("nan")
+
+
+def available_megabytes() -> float:
+    """The memory that new work can have, in MB; infinite where the system does not tell."""
+    return _meminfo("MemAvailable") / 1e6 or float("inf")
+
+
+def _meminfo(entry: str) -> float:
+    """An entry in bytes, 0 where it is not known."""
+    if _MEMINFO.exists():
+        for line in _MEMINFO.read_text().splitlines():
+            if line.startswith(f"{entry}:"):
+                return int(line.split()[1]) * 1024.0
+    return 0.0
+
+
+def _processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def _git(*arguments: str) -> str:
+    try:
+        done = subprocess.run(
+            ["git", *arguments], cwd=_PACKAGE, capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return done.stdout.strip()

@@ -1,0 +1,121 @@
+"""What a benchmark found, as it is kept in `results/bench.json`."""
+
+import json
+import statistics
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from adgn.training.files import write_atomically
+
+__all__ = ["BenchFile", "CaseRecord", "Machine", "PointRecord", "WayRecord", "read", "store"]
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class WayRecord(_Record):
+    """One way to do one workload.
+
+    Attributes:
+        times: Seconds per training step, one entry per turn.
+        processor_times: Processor seconds of all threads, for the same turns.
+        losses: The losses of the first two steps.
+        peak_mb: Peak resident memory of a process that does nothing else, in MB.
+        left_out: Why something was not measured; empty where all was.
+    """
+
+    times: tuple[float, ...] = ()
+    processor_times: tuple[float, ...] = ()
+    losses: tuple[float, ...] = ()
+    peak_mb: float | None = None
+    left_out: str = ""
+
+    @property
+    def seconds(self) -> float | None:
+        """The median time of a training step."""
+        return statistics.median(self.times) if self.times else None
+
+    @property
+    def processor_seconds(self) -> float | None:
+        """The median processor time of a training step."""
+        return statistics.median(self.processor_times) if self.processor_times else None
+
+
+class PointRecord(_Record):
+    """One workload by several ways."""
+
+    data: str
+    layers: int
+    hidden: int
+    phi: str
+    nodes: int
+    edges: int
+    features: int
+    graphs: int = 1
+    ways: dict[str, WayRecord]
+
+
+class Machine(_Record):
+    """Where it was measured."""
+
+    processor: str
+    cores: int
+    memory_gb: float
+    system: str
+    instruction_set: str
+
+
+class CaseRecord(_Record):
+    """One case: its workloads, and where, when and how they were measured.
+
+    Attributes:
+        not_measured: What of the case was not measured, and why; empty where all was.
+    """
+
+    date: str
+    commit: str
+    machine: Machine
+    versions: dict[str, str]
+    backend: str
+    threads: int
+    load_average: float
+    repeats: int
+    quick: bool
+    imports_mb: float
+    points: tuple[PointRecord, ...]
+    not_measured: str = ""
+
+
+class BenchFile(_Record):
+    """All cases, by name."""
+
+    format: Literal[1] = 1
+    cases: dict[str, CaseRecord] = {}
+
+
+def read(path: Path) -> BenchFile:
+    """The cases in a file; none where there is no file."""
+    if not path.exists():
+        return BenchFile()
+    try:
+        return BenchFile.model_validate_json(path.read_bytes())
+    except (ValidationError, OSError) as error:
+        raise ValueError(
+            f"{path} is not a file of benchmark results: {error}. Give another --out or move it "
+            "away"
+        ) from error
+
+
+def store(path: Path, name: str, case: CaseRecord) -> BenchFile:
+    """Adds a case to a file, in place of an earlier one of its name; others stay."""
+    before = read(path)
+    after = BenchFile(cases={**before.cases, name: case})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(
+        after.model_dump(mode="json", exclude_defaults=True) | {"format": 1}, indent=1
+    )
+    write_atomically(path, text.encode() + b"\n")
+    return after

@@ -1,0 +1,89 @@
+"""The same network built from PyG's layer, as documented and at its best."""
+
+import copy
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import AntiSymmetricConv as PyGAntiSymmetricConv
+from torch_geometric.nn import GCNConv, MessagePassing
+from torch_geometric.nn.conv.gcn_conv import gcn_norm
+
+from adgn.nn import ADGN, AntiSymmetricConv
+from adgn.nn.aggregation import LinearAggregation
+
+__all__ = ["PyGNetwork", "SumConv", "adjacency_csr", "normalised_csr"]
+
+
+class SumConv(MessagePassing):  # type: ignore[misc]  # PyG is untyped
+    """`Σ_j V x_j`, as one writes it in PyG; with a sparse adjacency one sparse product."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__(aggr="add")
+        self.lin = nn.Linear(channels, channels, bias=False)
+
+    def reset_parameters(self) -> None:
+        """Draws new weights."""
+        self.lin.reset_parameters()
+
+    def forward(self, x: Tensor, edge_index: Any) -> Tensor:
+        """The sum over the neighbours."""
+        total: Tensor = self.propagate(edge_index, x=self.lin(x))
+        return total
+
+    def message(self, x_j: Tensor) -> Tensor:
+        """What a neighbour sends."""
+        return x_j
+
+    def message_and_aggregate(self, edge_index: Any, x: Tensor) -> Tensor:
+        """All at once, for a sparse adjacency."""
+        product: Tensor = edge_index @ x
+        return product
+
+
+class PyGNetwork(nn.Module):
+    """A network of ours with PyG's `AntiSymmetricConv` in place of our layer, weights copied.
+
+    Args:
+        network: With shared weights and `phi="gcn"` or `"sum"`.
+        normalised: Whether the graph will be given as an adjacency that is ready to use, so that
+            PyG's GCN need not normalise it at every layer.
+    """
+
+    def __init__(self, network: ADGN, *, normalised: bool) -> None:
+        super().__init__()
+        (layer,) = network.propagation.layers  # type: ignore[misc]
+        if not isinstance(layer, AntiSymmetricConv) or not isinstance(layer.phi, LinearAggregation):
+            raise ValueError("network must have shared weights and phi='gcn' or 'sum'")
+        size = layer.in_channels
+        phi: nn.Module = SumConv(size)
+        if layer.phi.normalization == "gcn":
+            phi = GCNConv(size, size, bias=False, normalize=not normalised)
+        self.encoder = copy.deepcopy(network.encoder)
+        self.conv = PyGAntiSymmetricConv(
+            size, phi, num_iters=layer.num_iters, epsilon=layer.epsilon, gamma=layer.gamma
+        )
+        self.conv.load_state_dict(layer.state_dict())
+        self.readout = copy.deepcopy(network.readout)
+
+    def forward(self, x: Tensor, edge_index: Any) -> Tensor:
+        """The outputs of all nodes."""
+        output: Tensor = self.readout(self.conv(self.encoder(x), edge_index))  # type: ignore[misc]
+        return output
+
+
+def normalised_csr(edge_index: Tensor, nodes: int) -> Tensor:
+    """The adjacency as GCN normalises it, rows the targets, in CSR."""
+    edges, weight = gcn_norm(edge_index, None, nodes, add_self_loops=True)
+    return _csr(edges, weight, nodes)
+
+
+def adjacency_csr(edge_index: Tensor, nodes: int) -> Tensor:
+    """The adjacency of ones, rows the targets, in CSR."""
+    return _csr(edge_index, torch.ones(edge_index.size(1)), nodes)
+
+
+def _csr(edges: Tensor, weight: Tensor, nodes: int) -> Tensor:
+    size = (nodes, nodes)
+    coo = torch.sparse_coo_tensor(edges.flip(0), weight, size, check_invariants=True)
+    return coo.to_sparse_csr()

@@ -1,0 +1,203 @@
+"""Runs a case: times in one process, the memory of each way in its own."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any
+
+from adgn.bench import machine
+from adgn.bench.cases import CASES, Case
+from adgn.bench.records import CaseRecord, PointRecord, WayRecord
+from adgn.bench.worker import Job, WorkerError, run_alone
+from adgn.bench.workloads import WAYS, Workload
+
+__all__ = ["BenchError", "Options", "run_case"]
+
+# Float32 sums of millions of terms in different orders; a wrong operator is off by far more.
+LOSS_TOLERANCE = 1e-3
+MEMORY_SHARE = 0.85  # of the available memory that a measurement may be expected to take
+
+
+class BenchError(RuntimeError):
+    """A case whose numbers cannot be trusted or could not be taken."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to measure.
+
+    Args:
+        quick: Smaller workloads, fewer turns, memory only where there is an aim for it.
+        repeats: Turns of each way; `None`: 7, or 2 for a quick run.
+        root: The data root.
+        threads: Torch's; `None`: as they are.
+        max_edges: Random graphs with more directed edges are left out.
+        slowest: A way whose step would take more seconds than this is left out.
+    """
+
+    quick: bool = False
+    repeats: int | None = None
+    root: str | None = None
+    threads: int | None = None
+    max_edges: int | None = None
+    slowest: float = 120.0
+
+    @property
+    def turns(self) -> int:
+        """Turns of each way."""
+        return self.repeats if self.repeats is not None else (2 if self.quick else 7)
+
+    @property
+    def round_seconds(self) -> float:
+        """No further round is started after this time."""
+        return 20.0 if self.quick else 300.0
+
+
+@dataclass
+class _Run:
+    """What the measurements of a case have in common."""
+
+    case: Case
+    options: Options
+    tell: Callable[[str], None]
+    heard: set[str] = field(default_factory=set)
+    first: dict[str, Any] = field(default_factory=dict)
+
+    def ask(self, job: Job) -> dict[str, Any]:
+        answer = run_alone(job)
+        for warning in answer.pop("warnings"):
+            if warning not in self.heard:
+                self.heard.add(warning)
+                self.tell(f"warning: {warning}")
+        return answer
+
+
+def run_case(
+    name: str, options: Options, tell: Callable[[str], None] = lambda line: None
+) -> CaseRecord:
+    """Measures one case.
+
+    Args:
+        name: One of `CASES`.
+        options: How to measure.
+        tell: Called with lines that say what is being done.
+
+    Raises:
+        BenchError: Where nothing could be measured, or two ways do not compute the same.
+    """
+    case = CASES[name]
+    run = _Run(case, options, lambda line: tell(f"{name}: {line}"))
+    load = machine.load_average()
+    points: list[PointRecord] = []
+    not_measured = ""
+    for workload in _workloads(case, options):
+        try:
+            points.append(_point(run, workload, points[-1] if points else None))
+        except WorkerError as error:
+            if not points:
+                raise BenchError(str(error)) from error
+            # What was measured before is kept; a larger workload would fare no better.
+            not_measured = f"{_about(workload)} and what follows: {error}"
+            run.tell(f"not measured: {not_measured}")
+            break
+    if not points:
+        raise BenchError(f"max_edges={options.max_edges} leaves nothing to measure")
+    return CaseRecord(
+        date=datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+        commit=machine.commit(),
+        machine=machine.describe_machine(run.first["instruction_set"]),
+        versions=machine.versions(),
+        backend=run.first["backend"],
+        threads=run.first["threads"],
+        load_average=load,
+        repeats=options.turns,
+        quick=options.quick,
+        imports_mb=run.first["imports_mb"],
+        points=tuple(points),
+        not_measured=not_measured,
+    )
+
+
+def _workloads(case: Case, options: Options) -> list[Workload]:
+    limit = math.inf if options.max_edges is None else options.max_edges
+    chosen = case.quick if options.quick else case.points
+    return [w for w in chosen if w.data != "random" or w.size <= limit]
+
+
+def _point(run: _Run, workload: Workload, before: PointRecord | None) -> PointRecord:
+    options = run.options
+    left_out = {way: _why_not(run, workload, way, before) for way in run.case.ways}
+    ways = tuple(way for way in run.case.ways if not left_out[way])
+    if not ways:
+        raise WorkerError("; ".join(f"{WAYS[way]}: {why}" for way, why in left_out.items()))
+    about = _about(workload)
+    run.tell(f"time of {about} by {', '.join(ways)}")
+    arguments = (options.root, options.turns, options.round_seconds, options.threads)
+    timed = run.ask(Job("time", workload, ways, *arguments))
+    run.first = run.first or timed
+    _check_losses({way: seen["losses"] for way, seen in timed["ways"].items()})
+    records = {way: WayRecord(left_out=why) for way, why in left_out.items() if why}
+    for way, seen in timed["ways"].items():
+        peak, why = _peak(run, Job("memory", workload, (way,), *arguments), about)
+        records[way] = WayRecord(**seen, peak_mb=peak, left_out=why)
+    return PointRecord(
+        data=workload.data,
+        layers=workload.layers,
+        hidden=workload.hidden,
+        phi=workload.phi,
+        ways={way: records[way] for way in run.case.ways if way in records},
+        **timed["sizes"],
+    )
+
+
+def _about(workload: Workload) -> str:
+    size = f", size {workload.size}" if workload.size else ""
+    return f"{workload.data}, {workload.layers} layers{size}"
+
+
+def _peak(run: _Run, job: Job, about: str) -> tuple[float | None, str]:
+    """The peak memory, or why there is none."""
+    if run.options.quick and not run.case.quick_memory:
+        return None, ""
+    run.tell(f"memory of {about} by {job.ways[0]}")
+    try:
+        return float(run.ask(job)["peak_mb"]), ""
+    except WorkerError as error:  # the times are good all the same
+        return None, f"memory: {error}"
+
+
+def _why_not(run: _Run, workload: Workload, way: str, before: PointRecord | None) -> str:
+    """Why a way is left out, from its cost at the workload before; empty where it is not."""
+    available = machine.available_megabytes()
+    if before is None:
+        needed = run.case.needs_mb.get(way, 0.0)
+        return "" if needed <= available else _no_memory(needed, available)
+    earlier = before.ways.get(way)
+    if earlier is None:
+        return ""
+    if earlier.left_out:
+        return earlier.left_out
+    edges = workload.size or before.edges
+    growth = edges * workload.layers / (before.edges * before.layers)
+    seconds = growth * (earlier.seconds or 0.0)
+    if seconds > run.options.slowest:
+        return f"a step would take about {seconds:.0f} s"
+    needed = growth * ((earlier.peak_mb or 0.0) - run.first["imports_mb"])
+    return "" if needed <= MEMORY_SHARE * available else _no_memory(needed, available)
+
+
+def _no_memory(needed: float, available: float) -> str:
+    return f"needs about {needed / 1e3:.1f} GB of memory, {available / 1e3:.1f} GB are available"
+
+
+def _check_losses(losses: dict[str, list[float]]) -> None:
+    """Raises unless all ways return the same losses: else they do not train the same network."""
+    reference, *others = losses
+    for way in others:
+        for step, (ours, theirs) in enumerate(zip(losses[reference], losses[way], strict=True)):
+            if not abs(ours - theirs) <= LOSS_TOLERANCE * abs(ours):
+                raise BenchError(
+                    f"the loss of step {step + 1} is {ours} by {WAYS[reference]} but {theirs} by "
+                    f"{WAYS[way]}; they do not compute the same, so their times say nothing"
+                )

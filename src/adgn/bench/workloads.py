@@ -1,0 +1,177 @@
+"""One training step (or epoch) by each of the ways that are compared."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from adgn.bench.rivals import PyGNetwork, adjacency_csr, normalised_csr
+from adgn.bench.sources import (
+    ManyGraphs,
+    NodeTask,
+    benchmark_task,
+    property_graphs,
+    random_task,
+)
+from adgn.bench.timing import Step
+from adgn.choices import unknown_name
+from adgn.graph import set_backend
+from adgn.nn import ADGN
+
+__all__ = ["WAYS", "Workload", "build_step", "load_source", "served_ways", "train"]
+
+Source = NodeTask | ManyGraphs
+# What each way is called in tables. The two of PyG with a prebuilt adjacency are both candidates
+# for PyG at its best: sparse features save it memory, but not always time.
+WAYS = {
+    "adgn": "adgn",
+    "checkpoint": 'adgn, memory="checkpoint"',
+    "torch": "adgn, plain torch",
+    "pyg": "PyG as documented",
+    "pyg-csr": "PyG, prebuilt CSR adjacency",
+    "pyg-csr-sparse": "PyG, prebuilt CSR adjacency, CSR features",
+}
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What is trained, however it is done.
+
+    Args:
+        data: `"property"`, `"random"` or the name of a node data set.
+        layers: How many, with shared weights.
+        hidden: The size of a node's state.
+        phi: The aggregation.
+        size: How many graphs for `"property"`, how many directed edges for `"random"`.
+    """
+
+    data: str
+    layers: int
+    hidden: int
+    phi: Literal["gcn", "sum"]
+    size: int = 0
+
+
+def load_source(workload: Workload, root: Path | None) -> Source:
+    """The data of a workload."""
+    if workload.data == "property":
+        return property_graphs(workload.size, root)
+    if workload.data == "random":
+        return random_task(workload.size)
+    return benchmark_task(workload.data, root)
+
+
+def served_ways(source: Source, ways: Sequence[str]) -> list[str]:
+    """Those of the ways that differ from the others on this source."""
+    sparse = isinstance(source, NodeTask) and source.is_sparse
+    return [way for way in ways if sparse or way != "pyg-csr-sparse"]
+
+
+def build_step(workload: Workload, source: Source, way: str) -> Step:
+    """A function that trains one step (on many graphs: one epoch) and returns the loss.
+
+    Every way starts from the same weights and sees the same data in the same order, so that all
+    return the same losses, up to rounding.
+    """
+    if way not in WAYS:
+        raise unknown_name("way", way, WAYS)
+    network = _network(workload, source, way)
+    passes = _passes(workload, source, way, network)
+    optimizer = _optimizer(source, network.parameters())
+    setting: Literal["auto", "torch"] = "torch" if way == "torch" else "auto"
+
+    def step() -> float:
+        with set_backend(setting):
+            return train(optimizer, passes)
+
+    return step
+
+
+def train(optimizer: torch.optim.Optimizer, passes: Sequence[Callable[[], Tensor]]) -> float:
+    """One optimiser step for each loss; their mean."""
+    total = 0.0
+    for loss_of in passes:
+        optimizer.zero_grad()
+        loss = loss_of()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        total += float(loss.detach())
+    return total / len(passes)
+
+
+def _network(workload: Workload, source: Source, way: str) -> nn.Module:
+    many = isinstance(source, ManyGraphs)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        network = ADGN(
+            source.sizes()["features"],
+            workload.hidden,
+            1 if isinstance(source, ManyGraphs) else source.num_classes,
+            num_layers=workload.layers,
+            phi=workload.phi,
+            readout="mlp" if many else "linear",
+            memory="checkpoint" if way == "checkpoint" else "full",
+        )
+        return PyGNetwork(network, normalised=way != "pyg") if way.startswith("pyg") else network
+
+
+def _optimizer(source: Source, parameters: Any) -> torch.optim.Optimizer:
+    # Those of the paper's experiments on each kind of data.
+    if isinstance(source, ManyGraphs):
+        return torch.optim.Adam(parameters, lr=3e-3, weight_decay=1e-6)
+    return torch.optim.AdamW(parameters, lr=1e-3)
+
+
+def _passes(
+    workload: Workload, source: Source, way: str, network: nn.Module
+) -> list[Callable[[], Tensor]]:
+    """The losses of one pass over the data, each with what it needs."""
+    prebuilt = way.startswith("pyg-csr")
+    prepare = {"gcn": normalised_csr, "sum": adjacency_csr}[workload.phi]
+    if isinstance(source, NodeTask):
+        x = source.dense_features if way in ("pyg", "pyg-csr") else source.features
+        graph = prepare(source.edge_index, x.size(0)) if prebuilt else source.edge_index
+        return [_node_loss(network, x, graph, source)]
+    return [
+        _property_loss(network, source, chosen, prepare if prebuilt else None, way)
+        for chosen in source.order
+    ]
+
+
+def _node_loss(
+    network: nn.Module, x: Tensor, graph: Tensor, task: NodeTask
+) -> Callable[[], Tensor]:
+    y = task.classes[task.train]
+    return lambda: cross_entropy(network(x, graph)[task.train], y)
+
+
+def _property_loss(
+    network: nn.Module,
+    source: ManyGraphs,
+    chosen: Tensor,
+    prepare: Callable[[Tensor, int], Tensor] | None,
+    way: str,
+) -> Callable[[], Tensor]:
+    """The mean over graphs of the mean over nodes of the squared error."""
+
+    def loss(x: Tensor, graph: Any, y: Tensor, weight: Tensor | None) -> Tensor:
+        if weight is None:
+            raise ValueError("property graphs must have a target per node")
+        errors: Tensor = (network(x, graph) - y).square().squeeze(-1)
+        return (errors * weight).sum()
+
+    def ours() -> Tensor:
+        batch = source.batches.batch(chosen)
+        return loss(batch.x, batch.graph, batch.y, batch.weight)
+
+    if not way.startswith("pyg"):
+        return ours
+    # PyG's batches are put together beforehand, which is to its advantage.
+    batch = source.batches.batch(chosen)
+    edges: Tensor = batch.graph.edge_index  # type: ignore[union-attr]
+    graph = edges if prepare is None else prepare(edges, batch.x.size(0))
+    return lambda: loss(batch.x, graph, batch.y, batch.weight)

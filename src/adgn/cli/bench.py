@@ -1,0 +1,107 @@
+"""`adgn bench`: speed and memory against PyG, on this machine."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from adgn.cli.console import console, error_console, print_table
+
+if TYPE_CHECKING:
+    from adgn.bench import BenchFile
+
+__all__ = ["bench"]
+
+FULL, QUICK = Path("results/bench.json"), Path("results/bench-quick.json")
+
+
+def bench(
+    cases: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="property, physics, computers, pubmed, texas, scale, depth; default: all.",
+            show_default=False,
+        ),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Smaller and fewer measurements: under two minutes.")
+    ] = False,
+    large: Annotated[
+        bool,
+        typer.Option(
+            "--large", help="Also 2.4 million nodes, 6e7 edges: up to 20 GB, many minutes."
+        ),
+    ] = False,
+    repeats: Annotated[
+        int | None, typer.Option(min=1, help="Turns of each way. Default: 7; with --quick 2.")
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Torch's threads. Default: torch's choice.")
+    ] = None,
+    max_edges: Annotated[
+        int | None, typer.Option(min=1, help="Leave out random graphs with more edges.")
+    ] = None,
+    data_root: Annotated[
+        Path | None,
+        typer.Option(help="The data root. Default: $ADGN_DATA, else a folder in the user's cache."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help=f"Where the results go; cases that it has and are not measured now stay. "
+            f"Default: {FULL}, with --quick {QUICK}.",
+            show_default=False,
+        ),
+    ] = None,
+    show: Annotated[
+        bool, typer.Option("--show", help="Measure nothing; print what the file has.")
+    ] = False,
+) -> None:
+    """Measure time and peak memory of training by this package and by PyG, side by side.
+
+    Each case is stored as soon as it is done.
+    """
+    # The room brings torch, which --help can do without.
+    from adgn.bench import BenchError, BenchFile, Options, choose_cases, read, run_case, store
+
+    chosen = choose_cases(cases or [], large=large)
+    path = out or (QUICK if quick else FULL)
+    results = read(path)  # now, so that a file that cannot be added to is told before the work
+    if show:
+        _print(BenchFile(cases={n: c for n, c in results.cases.items() if not cases or n in cases}))
+        return
+    root = None if data_root is None else str(data_root)
+    options = Options(quick, repeats, root, threads, max_edges)
+    messages = error_console()
+    failed = []
+    for name in chosen:
+        try:
+            record = run_case(
+                name,
+                options,
+                lambda line: messages.print(escape(line), highlight=False, soft_wrap=True),
+            )
+        except BenchError as error:  # the other cases can still be measured
+            failed.append(name)
+            messages.print(f"[bold red]error:[/] {name}: {escape(str(error))}", soft_wrap=True)
+            continue
+        results = store(path, name, record)
+    measured = [name for name in chosen if name not in failed]
+    _print(BenchFile(cases={name: results.cases[name] for name in measured}))
+    if measured:
+        console().print(f"written to {escape(str(path))}", highlight=False, soft_wrap=True)
+    if failed:
+        messages.print(f"[bold red]not measured:[/] {', '.join(failed)}")
+        raise typer.Exit(1)
+
+
+def _print(results: "BenchFile") -> None:
+    from adgn.bench import tables
+
+    out = console()
+    for table in tables(results):
+        out.print(f"\n[bold]{escape(table.title)}[/]", highlight=False, soft_wrap=True)
+        print_table(table.head, table.rows)
+        if table.note:
+            out.print(f"[dim]{escape(table.note)}[/]", highlight=False, soft_wrap=True)

@@ -1,0 +1,1 @@
+"""Experiments: which task × which model × which protocol."""

@@ -1,0 +1,105 @@
+"""How far does a number travel? Graph transfer for several distances and models."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from adgn.analysis import weight_gradients
+from adgn.data import GraphTransfer
+from adgn.graph import GraphBlocks
+from adgn.nn import GraphNetwork
+from adgn.training import Observer, RunResult, train
+
+DISTANCES = (5, 10, 20, 50)
+MODELS = ("adgn", "gcn")
+
+
+@dataclass(frozen=True)
+class TransferOutcome:
+    """What one model did at one distance.
+
+    Attributes:
+        model: The model's name.
+        distance: Edges between the two ends of the line.
+        num_layers: The depth, the same for all models.
+        error: The mean squared error on test lines.
+        constant: That of always answering the mean.
+        gradient: The norm of the loss's gradient in the weights of each layer, after training.
+        epochs: Passes over the train lines.
+        seconds: How long it trained.
+    """
+
+    model: str
+    distance: int
+    num_layers: int
+    error: float
+    constant: float
+    gradient: Tensor
+    epochs: int
+    seconds: float
+
+    @property
+    def solved(self) -> bool:
+        """Whether more than nine tenths of the constant answer's error are gone."""
+        return self.error < 0.1 * self.constant
+
+
+Watch = Callable[[str], AbstractContextManager[Sequence[Observer]]]
+
+
+def run_transfer(
+    distances: Sequence[int] = DISTANCES,
+    models: Sequence[str] = MODELS,
+    *,
+    epochs: int = 20,
+    seed: int = 0,
+    watch: Watch = lambda _: nullcontext(()),
+) -> Iterator[TransferOutcome]:
+    """Trains each model at each distance on the line and yields the outcomes as they come.
+
+    Args:
+        distances: Edges between the ends of the line.
+        models: Names of models; each gets the same depth, width, data and optimiser.
+        epochs: Passes over the 1000 train lines.
+        seed: Of weights and data.
+        watch: Given a label, a context with observers of the training.
+    """
+    for distance in distances:
+        for model in models:
+            with watch(f"{model}, distance {distance}") as observers:
+                result = train(
+                    "graph-transfer",
+                    task={"distance": distance},
+                    model={"name": model},
+                    loop={"max_epochs": epochs, "evaluate_every": 5},
+                    seed=seed,
+                    observers=observers,
+                )
+            yield _outcome(result, model, distance)
+
+
+def _outcome(result: RunResult, model: str, distance: int) -> TransferOutcome:
+    network = result.model
+    if not isinstance(network, GraphNetwork):
+        raise TypeError(f"{model} is a {type(network).__name__}; expected a GraphNetwork")
+    packed = GraphTransfer("line", distance, "test").packed
+    batch = packed.batch()
+    graphs = GraphBlocks(batch.edge_index, batch.ptr)
+
+    def loss(output: Tensor) -> Tensor:
+        return nn.functional.mse_loss(output[batch.mask], batch.y)
+
+    every = graphs.select(batch.ptr.new_tensor(range(len(packed))))
+    return TransferOutcome(
+        model=model,
+        distance=distance,
+        num_layers=result.config.model.num_layers,
+        error=math.pow(10, result.scores["test"]["log10_mse"]),
+        constant=math.pow(10, result.constant["log10_mse"]),
+        gradient=weight_gradients(network, batch.x, every, loss).norms,
+        epochs=result.epochs,
+        seconds=result.seconds,
+    )

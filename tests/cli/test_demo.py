@@ -1,0 +1,19 @@
+from typer.testing import CliRunner
+
+from adgn.cli.demo import app
+
+
+def test_transfer_prints_a_table_and_draws_a_picture(tmp_path):
+    result = CliRunner().invoke(
+        app,
+        ["transfer", "--out", str(tmp_path), "--epochs", "1", "--distance", "2", "--distance", "3"],
+    )
+    assert result.exit_code == 0, result.output
+    lines = [line.split() for line in result.stdout.splitlines()]
+    rows = [line[:3] for line in lines if line[:1] in (["A-DGN"], ["GCN"])]
+    assert rows == [
+        [model, distance, layers]
+        for distance, layers in (("2", "3"), ("3", "4"))
+        for model in ("A-DGN", "GCN")
+    ]
+    assert (tmp_path / "transfer.png").read_bytes().startswith(b"\x89PNG")

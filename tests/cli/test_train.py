@@ -1,0 +1,209 @@
+"""The commands of a run: what they print, write and refuse, in one process and in real ones."""
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from typer.testing import CliRunner
+
+from adgn.cli.app import app
+from adgn.training import RunDirectory
+
+TINY = [
+    "graph-transfer",
+    *("--set", "task.distance=2", "--set", "task.train=12", "--set", "task.val=6"),
+    *("--set", "task.test=6", "--set", "model.hidden_channels=4"),
+]
+PROGRAM = [sys.executable, "-W", "ignore", "-c", "from adgn.cli import main; main()"]
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def fails(*arguments):
+    """The message of a refusal, as the program itself prints it."""
+    result = run(*arguments)
+    assert result.exit_code != 0
+    return str(result.exception) + result.output
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    result = run("train", *TINY, "--set", "loop.max_epochs=3", "--seed", 9, "--run-dir", folder)
+    assert result.exit_code == 0, result.output
+    return folder, result
+
+
+def test_train_prints_scores_beside_the_constant_and_keeps_the_run(finished):
+    folder, result = finished
+    assert re.search(r"test +\d\.\d{4}", result.stdout)
+    assert "constant predictor (test)" in result.stdout
+    assert "3 epochs" in result.stdout
+    assert f"kept in {folder}" in result.stdout
+    config = RunDirectory(folder).config()
+    assert (config.seed, config.loop.max_epochs, config.task.distance) == (9, 3, 2)
+
+
+def test_progress_goes_to_standard_error_as_plain_lines(finished):
+    _, result = finished
+    assert "epoch 1/3" in result.stderr
+    assert "epoch 3/3" in result.stderr
+    assert "\x1b" not in result.stderr
+    assert "epoch 1/3" not in result.stdout
+
+
+def test_evaluate_and_predict(finished, tmp_path):
+    folder, _ = finished
+    shown = run("evaluate", folder).stdout
+    expected = json.loads((folder / "result.json").read_text())["scores"]["test"]["mse"]
+    assert f"{expected:.4f}" in shown
+    done = run("predict", folder, "--out", tmp_path / "p.csv")
+    assert "24 predictions written" in done.stdout
+    assert len((tmp_path / "p.csv").read_text().splitlines()) == 25
+
+
+def test_a_configuration_file_with_settings_on_top(finished, tmp_path):
+    folder, _ = finished
+    config = folder / "config.toml"
+    done = run("train", "--config", config, "--run-dir", tmp_path / "a")
+    assert done.exit_code == 0
+    same = (tmp_path / "a" / "metrics.jsonl").read_bytes()
+    assert same == (folder / "metrics.jsonl").read_bytes()
+    done = run(
+        "train", "--config", config, "--set", "loop.max_epochs=1", "--run-dir", tmp_path / "b"
+    )
+    assert done.exit_code == 0
+    assert RunDirectory(tmp_path / "b").config().loop.max_epochs == 1
+
+
+def test_models_by_name_and_new_folders_below_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for folder in ("graph-transfer-gcn-0", "graph-transfer-gcn-0-2"):
+        done = run("train", *TINY, "--model", "gcn", "--set", "loop.max_epochs=1")
+        assert done.exit_code == 0
+        assert (tmp_path / "runs" / folder / "result.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "ssp"], "Did you mean 'sssp'"),
+        (["train", "sssp", "--model", "adng"], "Did you mean 'adgn'"),
+        (["train", "sssp", "--set", "optimizer.l=3"], "Did you mean 'lr'"),
+        (["train", "sssp", "--set", "lr=3"], "Did you mean 'optimizer.lr'"),
+        (["train", "sssp", "--set", "optimizer.lr"], "is not a setting"),
+        (["train", "--config", "nowhere.toml"], "no configuration file"),
+        (["train"], "give a TASK"),
+        (["train", "sssp", "--sead", "3"], "No such option"),
+        (["resume", "nowhere"], "not a run directory"),
+        (["evaluate", "nowhere"], "not a run directory"),
+        (["tasks", "ssp"], "Did you mean 'sssp'"),
+    ],
+)
+def test_wrong_commands_are_refused_with_the_remedy(arguments, message):
+    assert message in fails(*arguments)
+
+
+def test_existing_run_is_refused(finished):
+    folder, _ = finished
+    assert "finished run" in fails("train", *TINY, "--run-dir", folder)
+
+
+def test_resume_of_a_finished_run_shows_it(finished):
+    folder, _ = finished
+    done = run("resume", folder)
+    assert done.exit_code == 0
+    assert "3 epochs" in done.stdout
+
+
+def test_errors_are_one_line_and_no_traceback(tmp_path):
+    done = subprocess.run([*PROGRAM, "train", "ssp"], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: ")
+    assert "Traceback" not in done.stderr
+
+
+def wait_for(condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it took too long"
+        time.sleep(0.05)
+
+
+LONG = ["--set", "loop.max_epochs=200", "--set", "stopping.patience=none"]
+
+
+def test_ctrl_c_stops_cleanly_and_the_run_goes_on_to_the_same_end(tmp_path):
+    folder = tmp_path / "run"
+    process = subprocess.Popen(
+        [*PROGRAM, "train", *TINY, *LONG, "--run-dir", str(folder)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    metrics = folder / "metrics.jsonl"
+    wait_for(lambda: metrics.exists() and metrics.stat().st_size > 2000)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    assert f"To go on: adgn resume {folder}" in stderr
+    assert "Traceback" not in stderr
+    assert not (folder / "result.json").exists()
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    subprocess.run([*PROGRAM, "resume", str(folder)], check=True, env=environment)
+    whole = tmp_path / "whole"
+    arguments = ["train", *TINY, *LONG, "--run-dir", str(whole)]
+    subprocess.run([*PROGRAM, *arguments], check=True, env=environment)
+    assert metrics.read_bytes() == (whole / "metrics.jsonl").read_bytes()
+    best = "best.safetensors"
+    assert (folder / best).read_bytes() == (whole / best).read_bytes()
+
+
+def test_a_terminal_gets_a_bar_with_epoch_loss_best_score_and_time_left(tmp_path):
+    ours, theirs = pty.openpty()
+    arguments = ["train", *TINY, *LONG, "--run-dir", str(tmp_path / "run")]
+    process = subprocess.Popen(
+        [*PROGRAM, *arguments],
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "TERM": "xterm", "COLUMNS": "160"},
+    )
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            piece = os.read(ours, 4096)
+        except OSError:  # the other side is closed
+            break
+        if not piece:
+            break
+        shown += piece
+    os.close(ours)
+    assert process.wait(timeout=60) == 0
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
+    assert re.search(r"epoch \d+/200 +loss \S+ +best val log10_mse -?\d\.\d+ +at most 0:0", text)
+
+
+def test_help_needs_no_torch():
+    code = (
+        "import sys\nfrom typer.testing import CliRunner\nfrom adgn.cli.app import app\n"
+        "assert CliRunner().invoke(app, ['train', '--help']).exit_code == 0\n"
+        "assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_tensorboard_events_on_request(tmp_path):
+    pytest.importorskip("tensorboard")
+    arguments = ["--set", "loop.max_epochs=1", "--tensorboard", "--run-dir", tmp_path / "run"]
+    assert run("train", *TINY, *arguments).exit_code == 0
+    assert list((tmp_path / "run" / "tensorboard").glob("events*"))

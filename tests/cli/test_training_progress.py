@@ -1,0 +1,31 @@
+from adgn.cli.training_progress import shown_progress
+from adgn.training import train
+
+
+def settings(epochs):
+    return {
+        "task": {"name": "graph-transfer", "distance": 2, "train": 4, "val": 2, "test": 2},
+        "model": {"hidden_channels": 2},
+        "loop": {"max_epochs": epochs},
+    }
+
+
+def test_few_lines_however_many_epochs(capsys):
+    with shown_progress("label") as shown:
+        train(settings(30), observers=[shown.observer])
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("label: epoch 1/30, loss ")
+    assert lines[-1].startswith("label: epoch 30/30, loss ")
+    assert "best val log10_mse" in lines[-1]
+    assert "at most 0:00:00 left" in lines[-1]
+    assert len(lines) < 10
+
+
+def test_preparation_is_shown_too(capsys):
+    with shown_progress("label") as shown:
+        shown.preparing(5, 10)
+        shown.preparing(10, 10)
+    assert capsys.readouterr().err.splitlines() == [
+        "preparing the data: 50 %",
+        "preparing the data: 100 %",
+    ]

@@ -1,0 +1,133 @@
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from adgn.graph import CSR, SparseOperator, SparsePattern, graph_operator, set_backend
+from adgn.graph.native import calls
+
+ISAS = ("baseline", "avx2", "avx512")
+shared_fixture = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.fixture(params=ISAS)
+def isa(native, request):
+    before = native.instruction_set
+    if not native.use_instruction_set(request.param):
+        pytest.skip(f"this processor has no {request.param}")
+    yield request.param
+    assert native.use_instruction_set(before)
+
+
+def test_tanh_single_is_within_three_units_in_the_last_place(native, isa):
+    size = torch.cat([torch.linspace(0, 12, 200_001), torch.logspace(-37, 2, 100_001)])
+    x = torch.cat([size, -size]).float()
+    exact = x.double().tanh()
+    unit = torch.nextafter(exact.float().abs(), torch.tensor(2.0)) - exact.float().abs()
+    error = (calls.tanh(native, x).double() - exact).abs() / unit.double()
+    assert error.max() < 3
+
+
+def test_tanh_double_is_accurate_to_1e15(native, isa):
+    size = torch.cat(
+        [
+            torch.linspace(0, 25, 200_001, dtype=torch.float64),
+            torch.logspace(-300, 2, 100_001, dtype=torch.float64),
+        ]
+    )
+    x = torch.cat([size[1:], -size[1:]])
+    exact = x.tanh()
+    assert ((calls.tanh(native, x) - exact) / exact).abs().max() < 1e-15
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_tanh_of_special_numbers(native, isa, dtype):
+    inf, nan = float("inf"), float("nan")
+    x = torch.tensor([0.0, -0.0, inf, -inf, nan, 1e30, -1e30, 5e-324, 1e-45], dtype=dtype)
+    result = calls.tanh(native, x)
+    torch.testing.assert_close(result, x.tanh(), rtol=1e-6, atol=0, equal_nan=True)
+    assert result[:2].signbit().tolist() == [False, True]
+
+
+@shared_fixture
+@given(data=st.data())
+def test_sorting_equals_torchs(native, data):
+    rows, columns = data.draw(st.integers(1, 30)), data.draw(st.integers(1, 30))
+    entry = st.tuples(st.integers(0, rows - 1), st.integers(0, columns - 1))
+    entries = torch.tensor(data.draw(st.lists(entry, max_size=200)), dtype=torch.long)
+    row, col = entries.reshape(-1, 2).unbind(1)
+    ours, slot = SparsePattern.from_entries(row, col, (rows, columns))
+    with set_backend("torch"):
+        theirs, their_slot = SparsePattern.from_entries(row, col, (rows, columns))
+    assert slot.tolist() == their_slot.tolist()
+    assert ours.is_symmetric == theirs.is_symmetric
+    assert ours.to_transposed.tolist() == theirs.to_transposed.tolist()
+    for mine, other in ((ours.csr, theirs.csr), (ours.transposed, theirs.transposed)):
+        assert mine.shape == other.shape
+        assert mine.rowptr.dtype == other.rowptr.dtype and mine.col.dtype == other.col.dtype
+        assert mine.rowptr.tolist() == other.rowptr.tolist()
+        assert mine.col.tolist() == other.col.tolist()
+
+
+def test_sorting_names_an_entry_out_of_range(native):
+    row, col = torch.tensor([0, 1]), torch.tensor([0, 7])
+    with pytest.raises(ValueError, match=r"entry 1 is at row 1, column 7, outside of shape \[2, 3"):
+        SparsePattern.from_entries(row, col, (2, 3))
+
+
+def by_hand(rowptr, col, block_ptr=None, nodes=3):
+    csr = CSR(torch.tensor(rowptr).int(), torch.tensor(col).int(), (nodes, nodes))
+    return SparseOperator(SparsePattern(csr, csr, None, block_ptr), torch.ones(len(col)))
+
+
+@pytest.mark.parametrize(
+    ("rowptr", "col", "message"),
+    [
+        ([0, 1, 2, 3], [0, 1, 3], r"col\[2\] is out of range"),
+        ([0, 1, 2, 3], [0, -1, 2], r"col\[1\] is out of range"),
+        ([1, 1, 2, 3], [0, 1, 2], r"rowptr\[0\]"),
+        ([0, 3, 2, 3], [0, 1, 2], r"rowptr\[2\]"),
+        ([0, 1, 2, 9], [0, 1, 2], r"rowptr\[3\]"),
+        ([0, 1, 2, 2], [0, 1, 2], r"rowptr\[3\]"),
+    ],
+)
+def test_an_operator_made_by_hand_is_checked_before_it_is_trusted(native, rowptr, col, message):
+    with pytest.raises(ValueError, match=message):
+        by_hand(rowptr, col) @ torch.ones(3, 16)
+
+
+def test_a_pattern_written_into_is_checked_again(native):
+    operator = by_hand([0, 1, 2, 3], [0, 1, 2])
+    _ = operator @ torch.ones(3, 16)
+    operator.pattern.csr.col[1] = 1000
+    with pytest.raises(ValueError, match=r"col\[1\] is out of range"):
+        _ = operator @ torch.ones(3, 16)
+
+
+def test_blocks_that_are_not_separate_are_refused(native):
+    operator = by_hand([0, 1, 2, 3], [0, 2, 1])
+    for block_ptr, message in (
+        ([0, 2, 3], r"col\[1\] lies outside of its row's block"),
+        ([0, 2], r"block_ptr\[1\]"),
+        ([0, 3, 2, 3], r"block_ptr\[2\]"),
+        ([1, 3], r"block_ptr\[0\]"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            calls.check_pattern(native, operator.pattern.csr, torch.tensor(block_ptr))
+    calls.check_pattern(native, operator.pattern.csr, torch.tensor([0, 1, 1, 3]))
+
+
+def test_values_must_match_the_pattern(native):
+    operator = by_hand([0, 1, 2, 3], [0, 1, 2])
+    wrong = SparseOperator(operator.pattern, torch.ones(2))
+    with pytest.raises(ValueError, match=r"values of shape \[2\] for 3 entries"):
+        _ = wrong @ torch.ones(3, 16)
+
+
+@pytest.mark.parametrize("channels", [1, 5, 16, 64, 80])
+def test_products_agree_for_all_instruction_sets(native, isa, channels):
+    generator = torch.Generator().manual_seed(0)
+    edges = torch.randint(0, 40, (2, 300), generator=generator)
+    operator = graph_operator(edges, num_nodes=40, normalization="gcn")
+    x = torch.randn(40, channels, generator=generator)
+    torch.testing.assert_close(operator @ x, operator.to_dense() @ x)

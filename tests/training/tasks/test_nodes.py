@@ -1,0 +1,62 @@
+import pytest
+import torch
+
+from adgn.training import TrainConfig, prepare, train
+from adgn.training.tasks.nodes import constant_scores
+
+
+@pytest.mark.parametrize("task", ["texas", "cora", "photo"])
+def test_node_tasks(task, data_root):
+    config = TrainConfig(task={"name": task, "root": str(data_root)}, loop={"max_epochs": 1})
+    data = prepare(config).data
+    rows = {split: set(next(s.batches(0)).rows.tolist()) for split, s in data.sources.items()}
+    assert not rows["train"] & rows["val"]
+    assert not rows["test"] & (rows["train"] | rows["val"])
+    if task != "texas":
+        assert len(rows["train"]) == 20 * data.out_channels
+        assert len(rows["val"]) == 30 * data.out_channels
+    other = TrainConfig(task={"name": task, "root": str(data_root), "split": 1})
+    assert set(next(prepare(other).data.train.batches(0)).rows.tolist()) != rows["train"]
+
+
+def test_splits_that_are_not_there(data_root):
+    def settings(name, **options):
+        return TrainConfig(task={"name": name, "root": str(data_root), **options})
+
+    with pytest.raises(ValueError, match=r"task.split=5 is out of range"):
+        prepare(settings("photo", split=5))
+    with pytest.raises(ValueError, match=r"number=10 is too large"):
+        prepare(settings("texas", split=10))
+    with pytest.raises(ValueError, match="comes without a split"):
+        prepare(settings("photo", splits="public"))
+    public = next(prepare(settings("cora", splits="public")).data.train.batches(0))
+    assert public.size == 140
+
+
+def test_data_defects_are_told(data_root):
+    config = TrainConfig(task={"name": "cornell", "root": str(data_root)})
+    assert any("Texas" in note for note in prepare(config).data.notes)
+
+
+def test_majority_class():
+    train_y, test_y = torch.tensor([2, 2, 0]), torch.tensor([2, 0, 1, 2])
+    scores = constant_scores(train_y, test_y, 3)
+    assert scores["accuracy"] == 0.5
+    assert scores["macro_f1"] == pytest.approx((0 + 0 + 2 * 2 / (2 + 4)) / 3)
+
+
+@pytest.mark.parametrize(
+    ("task", "least", "options"),
+    [
+        ("texas", 0.7, {"loop": {"max_epochs": 80}}),
+        (
+            "cs",
+            0.85,
+            {"model": {"num_layers": 3}, "optimizer": {"lr": 0.01}, "loop": {"max_epochs": 12}},
+        ),
+    ],
+)
+def test_adgn_reaches_its_accuracy_on_node_tasks(task, least, options, data_root):
+    result = train(task, task={"root": str(data_root)}, **options)
+    assert result.scores["test"]["accuracy"] >= least
+    assert result.scores["test"]["accuracy"] > result.constant["accuracy"]
