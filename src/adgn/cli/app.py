@@ -5,7 +5,7 @@ import sys
 import typer
 from rich.markup import escape
 
-from adgn.cli import analyze, bench, data, demo, lists, train
+from adgn.cli import analyze, bench, data, demo, lists, select, study, train
 from adgn.cli.console import error_console
 
 app = typer.Typer(
@@ -24,6 +24,8 @@ app.command()(train.train)
 app.command()(train.resume)
 app.command()(train.evaluate)
 app.command()(train.predict)
+app.command()(select.select)
+app.add_typer(study.app, name="study")
 app.command()(lists.tasks)
 app.command()(lists.models)
 app.add_typer(data.app, name="data")

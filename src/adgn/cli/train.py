@@ -16,13 +16,13 @@ __all__ = ["evaluate", "predict", "resume", "train"]
 # The room `adgn.training` brings torch; it is imported in the commands so that --help stays quick.
 
 
-def _complete_task(incomplete: str) -> list[str]:
+def complete_task(incomplete: str) -> list[str]:
     from adgn.training import TASKS
 
     return [name for name in TASKS if name.startswith(incomplete)]
 
 
-def _complete_model(incomplete: str) -> list[str]:
+def complete_model(incomplete: str) -> list[str]:
     from adgn.nn import available_models
 
     return [name for name in available_models() if name.startswith(incomplete)]
@@ -40,7 +40,7 @@ def train(
         typer.Argument(
             help="A task from `adgn tasks`; may be left out with --config.",
             show_default=False,
-            autocompletion=_complete_task,
+            autocompletion=complete_task,
         ),
     ] = None,
     model: Annotated[
@@ -48,7 +48,7 @@ def train(
         typer.Option(
             help="A model from `adgn models`. Default: adgn.",
             show_default=False,
-            autocompletion=_complete_model,
+            autocompletion=complete_model,
         ),
     ] = None,
     settings: Annotated[

@@ -23,6 +23,7 @@ from adgn.training.metrics import ClassificationMetrics, RegressionMetrics, macr
 from adgn.training.objective import OBJECTIVES, Objective
 from adgn.training.result import RunResult
 from adgn.training.run import RunDirectory
+from adgn.training.sharing import shared_data
 from adgn.training.stopping import EarlyStopping
 from adgn.training.tasks import TASKS, TaskData, TaskEntry
 from adgn.training.trainer import Observer, Trainer
@@ -63,6 +64,7 @@ __all__ = [
     "read_config",
     "resolve_config",
     "resume",
+    "shared_data",
     "to_toml",
     "train",
 ]

@@ -4,7 +4,7 @@ import signal
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from torch import Tensor
 
 from adgn.nn import GraphNetwork
-from adgn.training.batches import Split
+from adgn.training.batches import PackedBatches, Split
 from adgn.training.checkpoint import load_into, load_weights
 from adgn.training.config import TrainConfig
 from adgn.training.configfile import ConfigLike, resolve_config
@@ -25,6 +25,7 @@ from adgn.training.optim import build_optimizer, build_schedule
 from adgn.training.result import RunResult
 from adgn.training.run import RunDirectory, RunJournal
 from adgn.training.seeding import own_randomness
+from adgn.training.sharing import kept
 from adgn.training.stopping import EarlyStopping
 from adgn.training.tasks import TaskData, task_entry
 from adgn.training.tasks.entry import Progress
@@ -50,6 +51,7 @@ def train(
     resume: bool = False,
     observers: Sequence[Observer] = (),
     progress: Progress | None = None,
+    evaluate_test: bool = True,
     **sections: Any,
 ) -> RunResult:
     """Trains a model on a task, from a configuration to scores.
@@ -61,6 +63,8 @@ def train(
         resume: Go on with a run of the same configuration that is in `run_dir`.
         observers: Told about every step and epoch.
         progress: Told how far the preparation of a data set is.
+        evaluate_test: Whether the test split is looked at once the run is over. Model selection
+            does so for the selected configuration alone.
         **sections: Settings on top: `loop={"max_epochs": 10}`, `seed=3`.
 
     Raises:
@@ -83,7 +87,7 @@ def train(
     if run_dir is None:
         if resume:
             raise RunError("resume=True needs a run_dir to go on from")
-        return _run(resolved, None, observers, progress)
+        return _run(resolved, None, observers, progress, evaluate_test)
     directory = RunDirectory(run_dir)
     if not resume:
         directory.refuse_existing()
@@ -92,7 +96,7 @@ def train(
         if not resume:
             directory.refuse_existing()  # another process may have been first
         directory.begin(resolved)
-        return _run(resolved, directory, observers, progress)
+        return _run(resolved, directory, observers, progress, evaluate_test)
 
 
 def resume(
@@ -124,7 +128,10 @@ def prepare(
     """Loads the data of a configuration and builds its network and trainer."""
     device = resolve_device(config.device)
     entry = task_entry(config.task.name)
-    data = entry.build(config, device, progress)
+    key = (config.task.model_dump_json(), config.loop.batch_size, device)
+    data = kept(key, lambda: entry.build(config, device, progress))
+    if isinstance(data.train, PackedBatches):  # kept data may come from a run with another seed
+        data = replace(data, train=data.train.with_seed(config.seed))
     objective = OBJECTIVES[entry.objective]
     monitor = config.stopping.monitor or objective.monitor
     if monitor not in objective.modes:
@@ -176,30 +183,34 @@ def _run(
     directory: RunDirectory | None,
     observers: Sequence[Observer],
     progress: Progress | None,
+    evaluate_test: bool = True,
 ) -> RunResult:
     state = None if directory is None else directory.load_state(config)
     if directory is None:
-        return _fit(prepare(config, observers=observers, progress=progress), None)
+        prepared = prepare(config, observers=observers, progress=progress)
+        return _fit(prepared, None, evaluate_test)
     journal_on_disk = RunJournal(directory, config, state and state["metrics"])
     with journal_on_disk.metrics:
         prepared = prepare(config, journal=journal_on_disk, observers=observers, progress=progress)
         if state is not None:
             prepared.trainer.load_state_dict(state["trainer"])
         try:
-            return _fit(prepared, directory)
+            return _fit(prepared, directory, evaluate_test)
         except DivergedError:
             trainer = prepared.trainer
             journal_on_disk.save_best(trainer.best_weights, trainer.stopping.best_epoch)
             raise
 
 
-def _fit(prepared: Prepared, directory: RunDirectory | None) -> RunResult:
+def _fit(prepared: Prepared, directory: RunDirectory | None, evaluate_test: bool) -> RunResult:
     trainer, data, config = prepared.trainer, prepared.data, prepared.config
     with _stop_on_interrupt(trainer):
         stopped = trainer.fit()
     trainer.restore_best()
     scores = {
-        split: trainer.evaluate(split, source=source) for split, source in data.sources.items()
+        split: trainer.evaluate(split, source=source)
+        for split, source in data.sources.items()
+        if evaluate_test or split != "test"
     }
     journal = trainer.journal
     history = journal.lines if isinstance(journal, MemoryJournal) else []

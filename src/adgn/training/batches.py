@@ -5,6 +5,7 @@ some of its nodes labelled (`FullGraph`); and any PyG loader (`LoaderBatches`).
 """
 
 from collections.abc import Iterable, Iterator
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -106,6 +107,12 @@ class PackedBatches:
 
     def __len__(self) -> int:
         return -(-len(self.graphs) // self.batch_size)
+
+    def with_seed(self, seed: int | None) -> "PackedBatches":
+        """The same graphs, prepared once for both, shuffled in another way."""
+        other = copy(self)
+        other.seed, other._kept = seed, {}
+        return other
 
     def batches(self, number: int, first: int = 0) -> Iterator[LabelledBatch]:
         """The batches of pass `number`, starting with batch `first`."""

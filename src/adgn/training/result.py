@@ -28,7 +28,7 @@ class RunResult:
     Attributes:
         config: What was run.
         scores: For each split the scores of the best weights. The test split was looked at once,
-            after training.
+            after training, or not at all (`evaluate_test=False`).
         best_epoch: The epoch of the best weights, from 1.
         epochs: How many epochs were run.
         stopped: `"patience"`, `"max_epochs"` or `"target"`.
@@ -59,12 +59,14 @@ class RunResult:
     @property
     def score(self) -> float:
         """The test score that the task is judged by."""
+        if "test" not in self.scores:
+            raise ValueError("the test split was not looked at: the run had evaluate_test=False")
         return self.scores["test"][self.metric]
 
     @property
     def metric(self) -> str:
         """The name of that score."""
-        return "log10_mse" if "log10_mse" in self.scores["test"] else "accuracy"
+        return "log10_mse" if "log10_mse" in self.scores["train"] else "accuracy"
 
     def to_dict(self) -> dict[str, Any]:
         """The content of result.json."""

@@ -14,6 +14,7 @@ from adgn.nn import model_spec
 from adgn.training.batches import BatchSource, FullGraph, Split
 from adgn.training.config import TaskConfig
 from adgn.training.metrics import macro_f1
+from adgn.training.sharing import kept
 from adgn.training.tasks.entry import Progress, TaskData, TaskEntry
 
 if TYPE_CHECKING:
@@ -83,11 +84,13 @@ def _build(config: "TrainConfig", device: torch.device, progress: Progress | Non
     if not isinstance(task, NodeConfig):
         raise TypeError(f"task is a {type(task).__name__}; expected NodeConfig")
     benchmark = BENCHMARKS[task.name]
-    data = load(
-        task.name, task.root, features=task.features, largest_component=task.largest_component
+    reading = {"features": task.features, "largest_component": task.largest_component}
+    data = kept(
+        ("graph", task.name, task.root, *reading.values(), device),
+        lambda: load(task.name, task.root, **reading).to(device),  # type: ignore[arg-type]
     )
     split = _split(benchmark, task, data)
-    x, edges, y = data.x.to(device), data.edge_index.to(device), data.y.to(device)
+    x, edges, y = data.x, data.edge_index, data.y
     sources: dict[Split, BatchSource] = {
         "train": FullGraph(x, edges, y, split.train.to(device)),
         "val": FullGraph(x, edges, y, split.val.to(device)),

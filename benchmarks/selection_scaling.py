@@ -1,0 +1,105 @@
+"""How much sooner a study is done with two workers than with one.
+
+    python benchmarks/selection_scaling.py
+
+Every trial has one thread, so two workers on two free cores could halve the time. Writes
+`results/selection.json`: seconds from the first trial's start to the last one's end (`trials`) and
+of the whole call, which includes the start of the workers (`whole`), for each round. The order of
+one and two workers alternates between rounds, so that a change of the machine's load hits both.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import tempfile
+import time
+from datetime import datetime, timezone
+from pathlib import Path
+
+import torch
+
+from adgn.selection import StudyFolder, select
+from adgn.selection.executors.base import available_cores
+from adgn.training.files import write_atomically
+
+RESULTS = Path(__file__).parent.parent / "results" / "selection.json"
+STUDY = {
+    "task": "graph-transfer",
+    "space": {"optimizer.lr": [0.01, 0.003, 0.001, 0.0003], "model.hidden_channels": [16, 32]},
+    "seeds": [0, 1],
+    "study": "scaling",
+    "threads": 1,
+}
+
+
+def measure(workers: int, epochs: int) -> dict[str, float]:
+    """Seconds of one study."""
+    with tempfile.TemporaryDirectory() as folder:
+        begin = time.perf_counter()
+        settings = {
+            "task": {"distance": 10, "train": 1000},
+            "loop": {"max_epochs": epochs},
+            "stopping": {"patience": None},
+        }
+        result = select(**STUDY, settings=settings, workers=workers, folder=folder)
+        whole = time.perf_counter() - begin
+        if result.counts["complete"] != result.counts["total"]:
+            raise SystemExit(f"not all trials are complete: {result.counts}")
+        study, _ = StudyFolder("scaling", folder).open()
+        trials = study.get_trials()
+        started = min(trial.datetime_start for trial in trials)
+        ended = max(trial.datetime_complete for trial in trials)
+        return {"trials": round((ended - started).total_seconds(), 2), "whole": round(whole, 2)}
+
+
+def main() -> None:
+    """Measures and writes the results."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--epochs", type=int, default=40)
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    arguments = parser.parse_args()
+    rounds = []
+    for number in range(arguments.rounds):
+        load = os.getloadavg()[0]
+        order = (1, 2) if number % 2 == 0 else (2, 1)
+        seconds = {workers: measure(workers, arguments.epochs) for workers in order}
+        ratio = {name: round(seconds[2][name] / seconds[1][name], 3) for name in seconds[1]}
+        rounds.append(
+            {
+                "load_before": round(load, 1),
+                "one": seconds[1],
+                "two": seconds[2],
+                "two_over_one": ratio,
+            }
+        )
+        print(f"round {number + 1}: {rounds[-1]}")
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
+    ).stdout.strip()
+    record = {
+        "what": "time of 8 single-thread trials of two runs, two workers against one",
+        "command": "python benchmarks/selection_scaling.py",
+        "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
+        "commit": commit,
+        "machine": f"{platform.machine()}, {available_cores()} cores",
+        "torch": torch.__version__,
+        "epochs": arguments.epochs,
+        "rounds": rounds,
+        "two_over_one": {
+            name: statistics.median(entry["two_over_one"][name] for entry in rounds)
+            for name in ("trials", "whole")
+        },
+    }
+    known = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
+    text = json.dumps({**known, "scaling": record}, indent=2) + "\n"
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(arguments.out, text.encode())
+    print(f"two workers take {record['two_over_one']} of the time of one; {arguments.out}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""`adgn study`: look at a study, finished or not."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from adgn.cli.console import console, print_table
+
+if TYPE_CHECKING:
+    from optuna.study import Study
+
+    from adgn.selection import StudyDefinition
+
+__all__ = ["app"]
+
+app = typer.Typer(help="Look at studies of model selection.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(help="The name of a study.", show_default=False)]
+Storage = Annotated[
+    str | None,
+    typer.Option(help="Its database URL. Default: where it was started.", show_default=False),
+]
+Folder = Annotated[
+    Path | None, typer.Option(help="Its folder. Default: studies/NAME.", show_default=False)
+]
+
+
+def _open(name: str, storage: str | None, folder: Path | None) -> "tuple[Study, StudyDefinition]":
+    import optuna
+
+    from adgn.selection import StudyFolder
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    return StudyFolder(name, folder).open(storage)
+
+
+@app.command()
+def show(
+    name: Name,
+    storage: Storage = None,
+    folder: Folder = None,
+    count: Annotated[int, typer.Option("--best", help="How many configurations.", min=1)] = 10,
+    tracebacks: Annotated[
+        bool, typer.Option("--tracebacks", help="Print all of each failure.")
+    ] = False,
+) -> None:
+    """Show a study: how far it is, its best configurations, what mattered, what failed."""
+    from adgn.selection import study_status
+    from adgn.selection.show import best_table, failure_table, importances, trial_records
+
+    study, definition = _open(name, storage, folder)
+    status = study_status(study, definition)
+    out = console()
+    out.print(
+        f"{escape(name)}: {definition.task}, {definition.base.model.name}, space "
+        f"{escape(definition.space_name)}, search {definition.search}, "
+        f"{len(definition.protocol.runs())} runs per trial",
+        highlight=False,
+        soft_wrap=True,
+    )
+    out.print(
+        f"{status.done} of {status.total} trials done: {status.complete} complete, "
+        f"{status.pruned} pruned, {status.failed} failed; {status.running} running, "
+        f"{status.waiting} waiting",
+        highlight=False,
+        soft_wrap=True,
+    )
+    if status.complete:
+        out.print("\nbest configurations", highlight=False)
+        print_table(*best_table(study, definition, count))
+        shares = importances(study)
+        if shares:
+            out.print("\nshare of each setting in the variance of scores", highlight=False)
+            print_table(("setting", "share"), [(k, f"{v:.2f}") for k, v in shares.items()])
+    columns, rows = failure_table(study, definition)
+    if rows:
+        out.print("\nfailures", highlight=False)
+        print_table(columns, rows)
+    if tracebacks:
+        for record in trial_records(study, definition):
+            if record["traceback"]:
+                text = f"\ntrial {record['trial']}\n{record['traceback']}"
+                out.print(escape(text), highlight=False, soft_wrap=True)
+
+
+@app.command()
+def export(
+    name: Name,
+    form: Annotated[str, typer.Option("--format", metavar="csv|json", help="The form.")] = "csv",
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The file to write. Default: standard output.", show_default=False),
+    ] = None,
+    storage: Storage = None,
+    folder: Folder = None,
+) -> None:
+    """Write all trials of a study as CSV (a line per trial) or JSON (with every run)."""
+    from adgn.selection.show import export as export_text
+    from adgn.training.files import write_atomically
+
+    text = export_text(*_open(name, storage, folder), form)
+    if out is None:
+        sys.stdout.write(text)
+    else:
+        write_atomically(out, text.encode())

@@ -1,0 +1,313 @@
+"""Model selection from beginning to end."""
+
+import json
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, Literal
+
+import optuna
+from filelock import FileLock
+from optuna.study import Study
+
+from adgn.choices import unknown_name
+from adgn.selection.definition import Prune, Search, StudyDefinition
+from adgn.selection.errors import SelectionError
+from adgn.selection.executors import Executor, LocalExecutor, RayExecutor
+from adgn.selection.protocols import protocol_of
+from adgn.selection.results import Progress, SelectionResult, conclude
+from adgn.selection.spaces import resolve_space
+from adgn.selection.status import StudyStatus, study_status
+from adgn.selection.storage import (
+    GRACE_SECONDS,
+    HEARTBEAT_SECONDS,
+    has_password,
+    open_storage,
+    shown_url,
+    sqlite_url,
+)
+from adgn.selection.study import open_study, plan, requeue, start_study
+from adgn.selection.worker import WorkerSpec, first_cause
+from adgn.training import resolve_config
+from adgn.training.files import write_atomically
+
+__all__ = ["StudyFolder", "select"]
+
+ROOT = Path("studies")
+Watch = Callable[[StudyStatus], None]
+
+
+class StudyFolder:
+    """The folder of a study: its database, runs, logs and results.
+
+    Args:
+        name: The name of the study.
+        folder: The folder; by default `studies/NAME`.
+    """
+
+    def __init__(self, name: str, folder: str | Path | None = None) -> None:
+        if not name or name.startswith(".") or any(sign in name for sign in "/\\\0"):
+            raise SelectionError(f"study={name!r} is not a name; use letters, digits, - and _")
+        self.name = name
+        self.path = Path(folder) if folder is not None else ROOT / name
+        self.about = self.path / "study.json"
+
+    def storage(self, given: str | None) -> str:
+        """The URL of the study's storage: the given one, the one it was started with, or a file."""
+        if given is not None:
+            return given
+        if not self.about.exists():
+            return sqlite_url(self.path)
+        known = json.loads(self.about.read_bytes())
+        if known["study"] != self.name:
+            raise SelectionError(
+                f"{self.path} is the folder of the study {known['study']!r}, not {self.name!r}"
+            )
+        if known["storage"] is None:
+            return sqlite_url(self.path)  # so that a folder can be moved
+        if known["needs_password"]:
+            raise SelectionError(
+                f"the study {self.name!r} is in {known['storage']}, whose password is not kept; "
+                "give the whole URL with --storage"
+            )
+        return str(known["storage"])
+
+    def write(self, storage: str) -> None:
+        """Writes down where the study is, without a password."""
+        own = storage == sqlite_url(self.path)
+        about = {
+            "study": self.name,
+            "storage": None if own else shown_url(storage),
+            "needs_password": has_password(storage),
+        }
+        write_atomically(self.about, (json.dumps(about, indent=2) + "\n").encode())
+
+    def open(self, storage: str | None = None) -> tuple[Study, StudyDefinition]:
+        """The study, to look at."""
+        url = self.storage(storage)
+        if url == sqlite_url(self.path) and not (self.path / "study.db").exists():
+            raise SelectionError(
+                f"there is no study in {self.path}; start it with `adgn select TASK --study "
+                f"{self.name}`, or give its --storage"
+            )
+        return open_study(self.name, open_storage(url, must_exist=True))
+
+
+def select(
+    task: str | None = None,
+    *,
+    model: str | None = None,
+    space: str | Path | Mapping[str, Any] | None = None,
+    search: Search | None = None,
+    prune: Prune | None = None,
+    trials: int | None = None,
+    workers: int = 1,
+    executor: Literal["local", "ray"] | Executor = "local",
+    ray_address: str | None = None,
+    threads: int | None = None,
+    storage: str | None = None,
+    study: str | None = None,
+    folder: str | Path | None = None,
+    settings: Mapping[str, Any] | None = None,
+    seeds: Sequence[int] | None = None,
+    splits: Sequence[int] | None = None,
+    seed: int | None = None,
+    retry_failed: bool = False,
+    heartbeat: int = HEARTBEAT_SECONDS,
+    grace: int = GRACE_SECONDS,
+    watch: Watch | None = None,
+    progress: Progress | None = None,
+) -> SelectionResult:
+    """Selects a configuration by its validation score, and gives its test score.
+
+    Called again with the name of a study, it goes on where the study was stopped, in whatever
+    way; what a study was started with need not be said again.
+
+    Args:
+        task: A task; needed for a new study.
+        model: A model; by default `"adgn"`.
+        space: `"paper"`, `"compact"`, a TOML file, or lists by key; by default `"compact"`.
+        search: `"grid"` (all of the space), `"random"` or `"tpe"`; by default `"grid"`.
+        prune: `"asha"`: trials that are not among the best third after 1, 3, 9, … of their runs are
+            stopped; by default `"none"`.
+        trials: How many trials; by default all of a grid, 50 of a random or TPE search.
+        workers: How many trials run at a time.
+        executor: `"local"`: processes; `"ray"`: tasks of a Ray cluster.
+        ray_address: The cluster; `None`: one on this machine.
+        threads: Threads per worker; by default the cores divided by the workers.
+        storage: A database URL; by default an SQLite file in the study's folder.
+        study: The name of the study; by default `TASK-MODEL-SPACE`.
+        folder: The study's folder; by default `studies/NAME`.
+        settings: Settings of all trials, nested: `{"loop": {"max_epochs": 100}}`.
+        seeds: Of the initialisations, instead of the protocol's.
+        splits: Instead of all of the protocol's.
+        seed: Of a random or TPE search.
+        retry_failed: Run trials again that crashed (not those that diverged).
+        heartbeat: Seconds between two signs of life of a trial.
+        grace: Seconds without one after which a trial is given to another worker.
+        watch: Told about once a second how far the study is.
+        progress: Told how far the test scores are.
+
+    Raises:
+        SpaceError: The space does not fit.
+        StudyMismatchError: The name is taken by a study of something else.
+        StorageError: The storage cannot be reached.
+        ExecutorError: Workers cannot be started.
+        SelectionError: All trials crashed; the message has the first cause.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     result = select(
+        ...         "graph-transfer",
+        ...         space={"optimizer.lr": [0.1, 0.001]},
+        ...         settings={"task": {"distance": 2}, "loop": {"max_epochs": 2}},
+        ...         seeds=[0],
+        ...         folder=folder,
+        ...     )  # doctest: +SKIP
+        >>> result.counts["complete"], sorted(result.test)  # doctest: +SKIP
+        (2, ['log10_mse', 'log10_mse_paper', 'loss', 'mae', 'mse'])
+    """
+    where = _executor(executor, workers, ray_address, threads)
+    name = study or _default_name(task, model, space)
+    place = StudyFolder(name, folder)
+    url = place.storage(storage)
+    definition = None
+    if task is not None:
+        definition = _definition(
+            task, model, space, search, prune, trials, settings, seeds, splits, seed
+        )
+    elif any(v is not None for v in (model, space, search, prune, settings, seeds, splits, seed)):
+        raise SelectionError(
+            f"task is missing: give it, or only the name of a study to go on with it as it is "
+            f"(study={name!r})"
+        )
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    place.path.mkdir(parents=True, exist_ok=True)
+    if definition is None and url == sqlite_url(place.path):
+        place.open()  # says that it is not there, rather than making a file for it
+    with FileLock(place.path / ".lock"):  # two drivers must not both plan
+        database = open_storage(url, heartbeat=heartbeat, grace=grace, on_stale=requeue)
+        if definition is None:
+            opened, known = open_study(name, database)
+            definition = known.with_trials(trials)
+            definition.check()
+        opened = start_study(name, database, definition)
+        place.write(url)
+        plan(opened, definition, retry_failed=retry_failed)
+    spec = WorkerSpec(name, url, str(place.path.resolve()), 0, heartbeat, grace)
+    with _terminate_as_interrupt():
+        _run(where, spec, opened, definition, watch)
+        return conclude(opened, definition, place.path, progress)
+
+
+def _run(
+    executor: Executor,
+    spec: WorkerSpec,
+    study: Study,
+    definition: StudyDefinition,
+    watch: Watch | None,
+) -> None:
+    def poll() -> None:
+        if watch is not None:
+            watch(study_status(study, definition))
+
+    while not (before := study_status(study, definition)).finished:
+        executor.run(spec, poll)
+        crash = first_cause(study, definition)
+        if crash is not None:
+            raise SelectionError(
+                f"all trials crash, so the study was stopped. The first (trial {crash.number}): "
+                f"{crash.user_attrs['error']}\n{crash.user_attrs['traceback']}Mend the cause and "
+                "go on with --retry-failed"
+            )
+        if study_status(study, definition) == before:
+            raise SelectionError(
+                f"the workers ended with {before.waiting} trials waiting and {before.running} "
+                f"running; `adgn select --study {spec.study}` goes on"
+            )
+
+
+def _executor(
+    executor: Literal["local", "ray"] | Executor,
+    workers: int,
+    ray_address: str | None,
+    threads: int | None,
+) -> Executor:
+    if not isinstance(executor, str):
+        return executor
+    if executor == "ray":
+        return RayExecutor(workers, ray_address, threads)
+    if executor != "local":
+        raise unknown_name("executor", executor, ("local", "ray"))
+    if ray_address is not None:
+        raise SelectionError(f"ray_address={ray_address!r} has no effect without executor='ray'")
+    return LocalExecutor(workers, threads)
+
+
+def _default_name(
+    task: str | None, model: str | None, space: str | Path | Mapping[str, Any] | None
+) -> str:
+    if task is None:
+        raise SelectionError("give a task to start a study, or the name of a study to go on with")
+    if isinstance(space, Mapping):
+        kind = "own"
+    else:
+        kind = Path(space).stem if space is not None else "compact"
+    return f"{task}-{model or 'adgn'}-{kind}"
+
+
+def _definition(
+    task: str,
+    model: str | None,
+    space: str | Path | Mapping[str, Any] | None,
+    search: Search | None,
+    prune: Prune | None,
+    trials: int | None,
+    settings: Mapping[str, Any] | None,
+    seeds: Sequence[int] | None,
+    splits: Sequence[int] | None,
+    seed: int | None,
+) -> StudyDefinition:
+    for argument, value, valid in (
+        ("search", search, ("grid", "random", "tpe")),
+        ("prune", prune, ("asha", "none")),
+    ):
+        if value is not None and value not in valid:
+            raise unknown_name(argument, value, valid)
+    chosen = {"task": {"name": task}, "model": {"name": model or "adgn"}}
+    base = resolve_config(chosen, settings or {})
+    plain = base.model_dump(mode="json")
+    space_name, values = resolve_space("compact" if space is None else space, plain)
+    definition = StudyDefinition(
+        settings=plain,
+        space_name=space_name,
+        space=values,
+        protocol=protocol_of(base, seeds, splits),
+        search=search or "grid",
+        prune=prune or "none",
+        trials=trials,
+        seed=seed or 0,
+    )
+    definition.check()
+    return definition
+
+
+@contextmanager
+def _terminate_as_interrupt() -> Iterator[None]:
+    """SIGTERM stops a study as Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,132 @@
+"""What a study is about; kept in the study itself, so that every worker knows it."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from adgn.selection.errors import SelectionError, StudyMismatchError
+from adgn.selection.protocols import Protocol, Run
+from adgn.selection.spaces import SearchSpace, grid_size, nested
+from adgn.training import OBJECTIVES, TrainConfig, resolve_config
+from adgn.training.configfile import config_differences
+from adgn.training.tasks import task_entry
+
+__all__ = ["Prune", "Search", "StudyDefinition", "params_key"]
+
+Search = Literal["grid", "random", "tpe"]
+Prune = Literal["asha", "none"]
+DEFAULT_TRIALS = 50  # of a random or TPE search
+
+
+class StudyDefinition(BaseModel):
+    """A study: the task and model, the space, the protocol and how it is searched.
+
+    Attributes:
+        settings: The configuration that all trials share, with every setting.
+        space_name: What the space is called.
+        space: The lists of values.
+        protocol: What a trial is.
+        search: How configurations are proposed.
+        prune: Whether trials that look bad after some of their runs are stopped.
+        trials: How many trials a random or TPE search has; `None` for a grid.
+        seed: Of the search.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, ignored_types=(cached_property,))
+
+    format: Literal[1] = 1
+    settings: dict[str, Any]
+    space_name: str
+    space: dict[str, list[Any]]
+    protocol: Protocol
+    search: Search = "grid"
+    prune: Prune = "none"
+    trials: int | None = None
+    seed: int = 0
+
+    @cached_property
+    def base(self) -> TrainConfig:
+        """The configuration that all trials share."""
+        return resolve_config(self.settings)
+
+    @property
+    def task(self) -> str:
+        """The name of the task."""
+        return self.base.task.name
+
+    @property
+    def metric(self) -> str:
+        """The score that configurations are compared by."""
+        return self.base.stopping.monitor or OBJECTIVES[task_entry(self.task).objective].monitor
+
+    @property
+    def metric_split(self) -> str:
+        """The split that it is measured on: validation, or train where there is no other."""
+        return self.base.stopping.split
+
+    @property
+    def maximize(self) -> bool:
+        """Whether a higher score is better."""
+        return OBJECTIVES[task_entry(self.task).objective].modes[self.metric] == "max"
+
+    @property
+    def budget(self) -> int:
+        """How many trials the study has when it is over."""
+        size = grid_size(self.space)
+        if self.search == "grid":
+            return size if self.trials is None else min(self.trials, size)
+        wanted = DEFAULT_TRIALS if self.trials is None else self.trials
+        return min(wanted, size)
+
+    def config(self, params: Mapping[str, Any], run: Run) -> TrainConfig:
+        """The configuration of a run of a trial."""
+        return resolve_config(self.settings, nested(params), run.settings())
+
+    def check(self) -> None:
+        """Raises where the parts do not fit each other."""
+        if self.trials is not None and self.trials < 1:
+            raise SelectionError(f"trials={self.trials} is not valid; give at least 1")
+        if self.prune == "asha" and len(self.protocol.runs()) < 2:
+            raise SelectionError(
+                "prune='asha' compares configurations after 1, 3, 9 … of their runs, but a trial "
+                f"of {self.task!r} is a single run here; use prune='none', or give several seeds"
+            )
+
+    def check_same(self, name: str, other: "StudyDefinition") -> None:
+        """Raises unless `other` continues this study; only the number of trials may change."""
+        ours, theirs = (d.model_dump(exclude={"trials", "space_name"}) for d in (self, other))
+        differences = config_differences(ours, theirs)
+        if differences:
+            shown = "; ".join(_shortened(line) for line in differences[:3])
+            raise StudyMismatchError(
+                f"the study {name!r} exists with other settings ({shown}"
+                f"{' …' if len(differences) > 3 else ''}); give another --study name, or leave out "
+                "what it was started with: `adgn select --study NAME` goes on"
+            )
+
+    def with_trials(self, trials: int | None) -> "StudyDefinition":
+        """The same study with another number of trials."""
+        return self if trials is None else self.model_copy(update={"trials": trials})
+
+
+def _shortened(line: str, longest: int = 120) -> str:
+    return line if len(line) <= longest else f"{line[:longest]}…"
+
+
+def params_key(params: Mapping[str, Any], space: SearchSpace) -> str | None:
+    """A name for a configuration that says which one it is; `None` while it is incomplete.
+
+    Example:
+        >>> params_key({"b": 1, "a": 2}, {"a": [2], "b": [1]}) == params_key(
+        ...     {"a": 2, "b": 1}, {"a": [2], "b": [1]}
+        ... )
+        True
+    """
+    if any(key not in params for key in space):
+        return None
+    text = json.dumps({key: params[key] for key in sorted(space)})
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,120 @@
+"""Workers as tasks of a Ray cluster, one that is there or one on this machine."""
+
+import socket
+import threading
+from dataclasses import replace
+from typing import Any
+
+from adgn.selection.errors import ExecutorError
+from adgn.selection.executors.base import Poll, available_cores, check_workers, threads_per_worker
+from adgn.selection.worker import WorkerSpec, work
+
+__all__ = ["RayExecutor"]
+
+_POLL_SECONDS = 1.0
+_CONNECT_SECONDS = 10.0
+_MAX_DEATHS_WITHOUT_ANSWER = 10  # per worker: nodes may come and go, but not for ever
+
+
+def _work_in_ray(spec: WorkerSpec) -> None:
+    work(spec, threading.Event())
+
+
+class RayExecutor:
+    """Runs workers as Ray tasks; Ray places them, and those of a lost node are started anew.
+
+    Args:
+        workers: How many.
+        address: Of a cluster, `host:port` or `"auto"`; `None`: a cluster on this machine, which
+            lives as long as the study runs.
+        threads: Cores for each worker; `None`: on this machine its share, in a cluster 1.
+    """
+
+    def __init__(
+        self, workers: int = 1, address: str | None = None, threads: int | None = None
+    ) -> None:
+        check_workers(workers)
+        if threads is not None and threads < 1:
+            raise ExecutorError(f"threads={threads} is not valid; give at least 1")
+        self.workers = workers
+        self.address = address
+        self.threads = threads or (1 if address else threads_per_worker(workers))
+
+    def run(self, spec: WorkerSpec, poll: Poll) -> None:
+        """Runs workers until the queue is empty."""
+        ray = _import_ray()
+        self._connect(ray)
+        try:
+            self._run(ray, replace(spec, threads=self.threads), poll)
+        finally:
+            ray.shutdown()
+
+    def _run(self, ray: Any, spec: WorkerSpec, poll: Poll) -> None:
+        # The study brings lost trials back; Ray must not run a worker again behind its back.
+        task = ray.remote(num_cpus=self.threads, max_retries=0)(_work_in_ray)
+        running = [task.remote(spec) for _ in range(self.workers)]
+        deaths = 0
+        while running:
+            poll()
+            done, running = ray.wait(running, num_returns=1, timeout=_POLL_SECONDS)
+            for worker in done:
+                try:
+                    ray.get(worker)
+                except ray.exceptions.RayTaskError as error:
+                    raise ExecutorError(
+                        f"a worker failed: {error.as_instanceof_cause()}"
+                    ) from error
+                except (ray.exceptions.RaySystemError, ray.exceptions.RayError) as error:
+                    deaths += 1
+                    if deaths > _MAX_DEATHS_WITHOUT_ANSWER * self.workers:
+                        raise ExecutorError(f"workers die again and again: {error}") from error
+                    running.append(task.remote(spec))
+        poll()
+
+    def _connect(self, ray: Any) -> None:
+        if self.address is None:
+            ray.init(
+                num_cpus=max(available_cores(), self.workers * self.threads),
+                include_dashboard=False,
+                logging_level="error",
+                log_to_driver=False,
+            )
+            return
+        if self.address != "auto":
+            _check_reachable(self.address)
+        try:
+            ray.init(address=self.address, logging_level="error", log_to_driver=False)
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            first = str(error).strip().splitlines()[0]
+            raise ExecutorError(
+                f"cannot join the Ray cluster at {self.address!r}: {first}; start one with "
+                "`ray start --head`, or leave out --ray-address to run on this machine"
+            ) from error
+
+
+def _import_ray() -> Any:
+    try:
+        import ray
+        import ray.exceptions
+    except ImportError as error:
+        raise ExecutorError(
+            "executor='ray' needs Ray, which is not installed: pip install 'adgn[ray]'"
+        ) from error
+    return ray
+
+
+def _check_reachable(address: str) -> None:
+    """Ray itself waits for minutes before it says that nobody answers."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if not colon or not host or not port.isdigit():
+        raise ExecutorError(
+            f"ray_address={address!r} is not an address; write host:port, such as 10.0.0.1:6379, "
+            "or auto"
+        )
+    try:
+        socket.create_connection((host, int(port)), timeout=_CONNECT_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise ExecutorError(
+            f"no Ray cluster answers at {address!r} ({error}); start one with `ray start --head`, "
+            "or leave out --ray-address to run on this machine"
+        ) from error

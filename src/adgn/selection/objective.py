@@ -1,0 +1,259 @@
+"""What a worker does with a trial: all its runs, in one process, on data that are loaded once."""
+
+import math
+import shutil
+import threading
+import time
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import optuna
+from filelock import FileLock, Timeout
+from optuna.study import Study
+from optuna.trial import FrozenTrial, Trial, TrialState
+
+from adgn.selection.definition import StudyDefinition, params_key
+from adgn.selection.protocols import Run
+from adgn.selection.study import kinds, sampler_for, trial_key
+from adgn.training import (
+    DivergedError,
+    Interrupted,
+    Observer,
+    RunDirectory,
+    Trainer,
+    TrainingError,
+    train,
+)
+
+__all__ = ["TrialObjective", "read_scores", "run_scores", "trial_scores"]
+
+_POLL_SECONDS = 0.5
+
+
+class _KnownFailureError(TrainingError):
+    """The same configuration has failed before."""
+
+
+class _Watcher(Observer):
+    """Stops a run when the worker is to stop, or when its trial was given to another worker."""
+
+    def __init__(self, trial: Trial, stop: threading.Event, every: float) -> None:
+        self.trial = trial
+        self.stop = stop
+        self.every = every
+        self.next_look = time.monotonic() + every
+
+    def on_step(self, trainer: Trainer) -> None:
+        if self.stop.is_set() or (time.monotonic() >= self.next_look and self.lost()):
+            trainer.request_stop()
+
+    def lost(self) -> bool:
+        self.next_look = time.monotonic() + self.every
+        return not _still_running(self.trial)
+
+
+def _still_running(trial: Trial) -> bool:
+    running = trial.study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+    return any(other.number == trial.number for other in running)
+
+
+class TrialObjective:
+    """The objective of a study.
+
+    Args:
+        definition: What the study is about.
+        folder: The study's folder, for the runs.
+        stop: Set when the worker is to stop.
+        worker: A name of the worker, for the record.
+        grace: Seconds after which a silent trial is given to another worker.
+    """
+
+    def __init__(
+        self,
+        definition: StudyDefinition,
+        folder: Path,
+        stop: threading.Event,
+        worker: str,
+        grace: float,
+    ) -> None:
+        self.definition = definition
+        self.folder = folder
+        self.stop = stop
+        self.worker = worker
+        self.grace = grace
+
+    def __call__(self, trial: Trial) -> float:
+        """The validation score of the trial's configuration, by the task's rule."""
+        space = self.definition.space
+        trial.study.sampler = sampler_for(self.definition, trial.number)
+        params = {key: trial.suggest_categorical(key, values) for key, values in space.items()}
+        key = params_key(params, space) or ""
+        trial.set_user_attr("key", key)
+        trial.set_user_attr("worker", self.worker)
+        try:
+            self._wait_for_an_earlier_one(trial, key)
+            answer = self._known_answer(trial, key)
+            if answer is not None:
+                return self._repeat(trial, answer)
+            with self._held(key):
+                return self._evaluate(trial, params, key)
+        except optuna.TrialPruned:
+            raise
+        except Interrupted:
+            if _still_running(trial):  # else it was taken away, and its successor is in the queue
+                trial.set_user_attr("interrupted", True)
+                self.stop.set()  # a signal may have reached the run before anybody else
+            raise
+        except Exception as error:
+            trial.set_user_attr("error", f"{type(error).__name__}: {error}")
+            trial.set_user_attr("traceback", traceback.format_exc())
+            trial.set_user_attr("diverged", isinstance(error, DivergedError))
+            raise
+
+    def _wait_for_an_earlier_one(self, trial: Trial, key: str) -> None:
+        """Where another worker is at the same configuration, its answer will do."""
+        while any(
+            other.number < trial.number and other.user_attrs.get("key") == key
+            for other in trial.study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+        ):
+            if self.stop.wait(_POLL_SECONDS):
+                raise Interrupted("stopped while waiting for another worker's answer", 0)
+
+    def _known_answer(self, trial: Trial, key: str) -> FrozenTrial | None:
+        for other, what in kinds(trial.study.get_trials(deepcopy=False), self.definition):
+            same = other.number != trial.number and trial_key(other, self.definition) == key
+            if same and what in ("complete", "pruned", "failed"):
+                return other
+        return None
+
+    def _repeat(self, trial: Trial, answer: FrozenTrial) -> float:
+        trial.set_user_attr("answered_from", answer.number)
+        trial.set_user_attr("runs", answer.user_attrs.get("runs", []))
+        if answer.state == TrialState.COMPLETE and answer.value is not None:
+            return float(answer.value)
+        if answer.state == TrialState.PRUNED:
+            for step, value in answer.intermediate_values.items():
+                trial.report(value, step)
+            raise optuna.TrialPruned(f"as trial {answer.number} with the same values")
+        raise _KnownFailureError(f"as trial {answer.number}: {answer.user_attrs.get('error')}")
+
+    def _held(self, key: str) -> "_Held":
+        return _Held(self.folder / "locks" / f"{key}.lock", self.stop)
+
+    def _evaluate(self, trial: Trial, params: Mapping[str, Any], key: str) -> float:
+        definition, protocol = self.definition, self.definition.protocol
+        place = self.folder / "runs" / key
+        watcher = _Watcher(trial, self.stop, every=self.grace / 2)
+        scores: dict[Run, float] = {}
+        records: list[dict[str, Any]] = []
+        for step, run in enumerate(protocol.runs(), start=1):
+            if self.stop.is_set() or watcher.lost():
+                raise Interrupted("stopped between two runs", 0)
+            result = run_scores(definition, params, run, place / run.name, watcher)
+            records.append({"seed": run.seed, "split": run.split, **result})
+            scores[run] = read_scores(result["scores"])[definition.metric]
+            if definition.prune == "none":
+                continue
+            trial.report(protocol.summary(scores).mean, step)
+            if step < len(protocol.runs()) and trial.should_prune():
+                trial.set_user_attr("runs", records)
+                shutil.rmtree(place, ignore_errors=True)
+                raise optuna.TrialPruned(f"after {step} runs")
+        trial.set_user_attr("runs", records)
+        value = protocol.summary(scores).mean
+        if not self._may_be_selected(trial.study, scores):
+            shutil.rmtree(place, ignore_errors=True)
+        return value
+
+    def _may_be_selected(self, study: Study, scores: Mapping[Run, float]) -> bool:
+        """Whether no configuration so far is better; weights of others need not be kept."""
+        sign = 1 if self.definition.maximize else -1
+        by_split = self.definition.protocol.per_split
+        groups = {run.split if by_split else None for run in scores}
+        done = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        for group in groups:
+            ours = _group_mean(scores, group)
+            others = (
+                _group_mean(trial_scores(trial, self.definition), group)
+                for trial in done
+                if trial.user_attrs.get("runs")
+            )
+            if all(sign * ours >= sign * other for other in others):
+                return True
+        return False
+
+
+def _group_mean(scores: Mapping[Run, float], split: int | None) -> float:
+    chosen = [score for run, score in scores.items() if split is None or run.split == split]
+    return sum(chosen) / len(chosen)
+
+
+def trial_scores(trial: FrozenTrial, definition: StudyDefinition) -> dict[Run, float]:
+    """The score of every run of a finished trial."""
+    return {
+        Run(record["seed"], record["split"]): read_scores(record["scores"])[definition.metric]
+        for record in trial.user_attrs["runs"]
+    }
+
+
+def run_scores(
+    definition: StudyDefinition,
+    params: Mapping[str, Any],
+    run: Run,
+    folder: Path,
+    *observers: Observer,
+) -> dict[str, Any]:
+    """Trains one run, or goes on with it, or reads its result; the test split is not looked at.
+
+    Returns:
+        The scores on the split that configurations are compared on, and how long it took.
+    """
+    directory = RunDirectory(folder)
+    if directory.result() is None:
+        train(
+            definition.config(params, run),
+            run_dir=folder,
+            resume=True,
+            evaluate_test=False,
+            observers=observers,
+        )
+        # A finished run is never resumed, and its state is several times as large as its weights.
+        shutil.rmtree(directory.states.folder, ignore_errors=True)
+    result = directory.result() or {}
+    return {
+        "scores": result["scores"][definition.metric_split],
+        "epochs": result["epochs"],
+        "best_epoch": result["best_epoch"],
+        "seconds": result["seconds"],
+    }
+
+
+def read_scores(scores: Mapping[str, float | None]) -> dict[str, float]:
+    """Scores as they were before they were written as JSON, which has no −∞.
+
+    The one score that can be infinite is the logarithm of an error of zero.
+    """
+    return {name: -math.inf if score is None else float(score) for name, score in scores.items()}
+
+
+class _Held:
+    """Holds a configuration, so that two workers never write into one run."""
+
+    def __init__(self, file: Path, stop: threading.Event) -> None:
+        self.stop = stop
+        self.lock = FileLock(file)
+
+    def __enter__(self) -> None:
+        Path(self.lock.lock_file).parent.mkdir(parents=True, exist_ok=True)
+        while True:
+            try:
+                self.lock.acquire(timeout=0)
+                return
+            except Timeout:
+                if self.stop.wait(_POLL_SECONDS):
+                    raise Interrupted("stopped while another worker holds the run", 0) from None
+
+    def __exit__(self, *error: object) -> None:
+        self.lock.release()

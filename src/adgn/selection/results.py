@@ -1,0 +1,253 @@
+"""The end of a study: the selected configuration, its test scores, and the files that say so."""
+
+import json
+import math
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from optuna.study import Study
+from optuna.trial import FrozenTrial
+
+from adgn.selection.definition import StudyDefinition
+from adgn.selection.errors import SelectionError
+from adgn.selection.objective import read_scores, run_scores, trial_scores
+from adgn.selection.protocols import Run, Summary
+from adgn.selection.status import ranked, study_status
+from adgn.selection.study import kinds, trial_key, trial_params
+from adgn.training import RunDirectory, evaluate, shared_data, to_toml
+from adgn.training.files import write_atomically
+from adgn.training.result import environment
+from adgn.training.tasks import task_entry
+
+__all__ = ["SelectionResult", "choose", "conclude"]
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class SelectionResult:
+    """What a study found.
+
+    Attributes:
+        study: Its name.
+        folder: Where everything is kept.
+        metric: The score that configurations were compared by.
+        settings: The selected values; where each split selects for itself, those with the best
+            mean over splits.
+        by_split: Where each split selects for itself, its values.
+        validation: Each score on the split of the comparison, by the task's rule.
+        test: Each test score, by the task's rule.
+        counts: Trials by what became of them.
+        record: The content of selection.json.
+    """
+
+    study: str
+    folder: Path
+    metric: str
+    settings: dict[str, Any]
+    by_split: dict[int, dict[str, Any]]
+    validation: dict[str, Summary]
+    test: dict[str, Summary]
+    counts: dict[str, int]
+    record: dict[str, Any]
+
+
+def choose(study: Study, definition: StudyDefinition) -> dict[int | None, FrozenTrial]:
+    """The selected trial: by its mean score, or for each split by the split's own (`per_split`).
+
+    The key `None` has the best trial over all runs.
+
+    Raises:
+        SelectionError: No trial has a score; the first cause is told.
+    """
+    trials = study.get_trials(deepcopy=False)
+    candidates = ranked(trials, definition)
+    if not candidates:
+        failed = [trial for trial, what in kinds(trials, definition) if what == "failed"]
+        cause = f" The first failure: {failed[0].user_attrs['error']}" if failed else ""
+        raise SelectionError(
+            f"no trial of {study.study_name!r} has a score ({len(failed)} failed).{cause}"
+        )
+    chosen: dict[int | None, FrozenTrial] = {None: candidates[0]}
+    if definition.protocol.per_split:
+        sign = -1 if definition.maximize else 1
+        for split in definition.protocol.splits or ():
+
+            def score(trial: FrozenTrial, split: int = split) -> tuple[float, int]:
+                runs = trial_scores(trial, definition)
+                own = [value for run, value in runs.items() if run.split == split]
+                return sign * sum(own) / len(own), trial.number
+
+            chosen[split] = min(candidates, key=score)
+    return chosen
+
+
+def conclude(
+    study: Study, definition: StudyDefinition, folder: Path, progress: Progress | None = None
+) -> SelectionResult:
+    """Selects, looks at the test split once, and writes selected.toml and selection.json.
+
+    Where selection.json is there already for the same selection, it is read and nothing is
+    computed.
+    """
+    chosen = choose(study, definition)
+    status = study_status(study, definition)
+    counts = {
+        "complete": status.complete,
+        "pruned": status.pruned,
+        "failed": status.failed,
+        "total": status.total,
+    }
+    selected = {
+        "all splits" if split is None else str(split): trial.number
+        for split, trial in chosen.items()
+    }
+    before = _earlier(folder)
+    if before is not None and before["selected_trials"] == selected:
+        if before["trials"] != counts:
+            before = {**before, "trials": counts}
+            _write(folder / "selection.json", before)
+        return _result(study, definition, folder, before)
+    runs = _final_runs(definition, folder, chosen, progress)
+    best = trial_params(chosen[None])
+    first = definition.protocol.runs()[0]
+    published = task_entry(definition.task).published(definition.config(best, first))
+    tested = [] if before is None else [*before["tested_before"], before["selected_trials"]]
+    record = {
+        "study": study.study_name,
+        "task": definition.task,
+        "model": definition.base.model.name,
+        "space": definition.space_name,
+        "search": definition.search,
+        "prune": definition.prune,
+        "protocol": definition.protocol.model_dump(mode="json"),
+        "metric": definition.metric,
+        "compared_on": definition.metric_split,
+        "rule": _rule(definition),
+        "trials": counts,
+        "selected_trials": selected,
+        "settings": best,
+        "settings_by_split": {
+            str(split): trial_params(trial) for split, trial in chosen.items() if split is not None
+        },
+        "validation": _summaries(definition, runs, definition.metric_split),
+        "test": _summaries(definition, runs, "test"),
+        "published": None if published is None else asdict(published),
+        "runs": [
+            {"seed": run.seed, "split": run.split, "scores": _plain(scores)}
+            for run, scores in runs.items()
+        ],
+        # Looking at the test split again for another selection makes its score less honest.
+        "tested_before": tested,
+        "trial_seconds": _trial_seconds(study),
+        "environment": environment(),
+    }
+    for split, trial in chosen.items():
+        name = "selected.toml" if split is None else f"selected-split-{split}.toml"
+        run = first if split is None else Run(first.seed, split)
+        text = to_toml(definition.config(trial_params(trial), run))
+        write_atomically(folder / name, text.encode())
+    _write(folder / "selection.json", record)
+    shutil.rmtree(folder / "locks", ignore_errors=True)
+    return _result(study, definition, folder, record)
+
+
+def _final_runs(
+    definition: StudyDefinition,
+    folder: Path,
+    chosen: Mapping[int | None, FrozenTrial],
+    progress: Progress | None,
+) -> dict[Run, dict[str, dict[str, float]]]:
+    """Validation and test scores of every run of the selected configurations.
+
+    A run whose weights are not in the folder (another machine may have trained it) is trained
+    again, which gives the same weights.
+    """
+    scores: dict[Run, dict[str, dict[str, float]]] = {}
+    runs = definition.protocol.runs()
+    with shared_data():
+        for number, run in enumerate(runs):
+            if progress is not None:
+                progress(number, len(runs))
+            trial = chosen[run.split if definition.protocol.per_split else None]
+            place = folder / "runs" / (trial_key(trial, definition) or "") / run.name
+            if not RunDirectory(place).best_file.exists():
+                shutil.rmtree(place, ignore_errors=True)
+            result = run_scores(definition, trial_params(trial), run, place)
+            scores[run] = {
+                definition.metric_split: read_scores(result["scores"]),
+                "test": evaluate(place, ["test"])["test"],
+            }
+    if progress is not None:
+        progress(len(runs), len(runs))
+    return scores
+
+
+def _summaries(
+    definition: StudyDefinition, runs: Mapping[Run, Mapping[str, Mapping[str, float]]], split: str
+) -> dict[str, dict[str, float | None]]:
+    names = next(iter(runs.values()))[split]
+    result = {}
+    for name in names:
+        summary = definition.protocol.summary({run: by[split][name] for run, by in runs.items()})
+        result[name] = _plain(asdict(summary))
+    return result
+
+
+def _rule(definition: StudyDefinition) -> str:
+    protocol = definition.protocol
+    if protocol.splits is None or len(protocol.splits) == 1:
+        return "mean and sample standard deviation over initialisations"
+    own = ", a configuration selected for each split" if protocol.per_split else ""
+    return f"mean over initialisations, then mean and sample standard deviation over splits{own}"
+
+
+def _trial_seconds(study: Study) -> float:
+    times = (trial.duration for trial in study.get_trials(deepcopy=False))
+    return round(sum(time.total_seconds() for time in times if time is not None), 1)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _write(path: Path, record: Mapping[str, Any]) -> None:
+    write_atomically(path, (json.dumps(record, indent=2, allow_nan=False) + "\n").encode())
+
+
+def _earlier(folder: Path) -> dict[str, Any] | None:
+    path = folder / "selection.json"
+    if not path.exists():
+        return None
+    try:
+        record: dict[str, Any] = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise SelectionError(f"{path} is damaged ({error}); remove it to write it anew") from error
+    return record
+
+
+def _result(
+    study: Study, definition: StudyDefinition, folder: Path, record: dict[str, Any]
+) -> SelectionResult:
+    def summaries(which: str) -> dict[str, Summary]:
+        return {
+            name: Summary(read_scores({"mean": both["mean"]})["mean"], both["std"])
+            for name, both in record[which].items()
+        }
+
+    return SelectionResult(
+        study=study.study_name,
+        folder=folder,
+        metric=definition.metric,
+        settings=record["settings"],
+        by_split={int(split): values for split, values in record["settings_by_split"].items()},
+        validation=summaries("validation"),
+        test=summaries("test"),
+        counts=record["trials"],
+        record=record,
+    )

@@ -1,0 +1,113 @@
+"""A study as tables: the best configurations, what mattered, and what went wrong."""
+
+import csv
+import io
+import json
+from typing import Any
+
+from optuna.importance import FanovaImportanceEvaluator, get_param_importances
+from optuna.study import Study
+from optuna.trial import FrozenTrial, TrialState
+
+from adgn.choices import unknown_name
+from adgn.selection.definition import StudyDefinition
+from adgn.selection.status import ranked
+from adgn.selection.study import kind, kinds, trial_params
+
+__all__ = ["Table", "best_table", "export", "failure_table", "importances", "trial_records"]
+
+Table = tuple[list[str], list[list[str]]]
+FORMATS = ("csv", "json")
+
+
+def best_table(study: Study, definition: StudyDefinition, count: int = 10) -> Table:
+    """The best configurations; keys with a single value in the space are left out."""
+    keys = [key for key, values in definition.space.items() if len(values) > 1]
+    columns = ["trial", f"{definition.metric_split} {definition.metric}", *keys, "minutes"]
+    rows = []
+    for trial in ranked(study.get_trials(deepcopy=False), definition)[:count]:
+        params = trial_params(trial)
+        minutes = "" if trial.duration is None else f"{trial.duration.total_seconds() / 60:.1f}"
+        score = "" if trial.value is None else f"{trial.value:.4f}"
+        rows.append([str(trial.number), score, *(str(params[key]) for key in keys), minutes])
+    return columns, rows
+
+
+def importances(study: Study) -> dict[str, float]:
+    """The share of each setting in the variance of scores (fANOVA); empty while there are few.
+
+    fANOVA fits a forest of trees to settings and scores and splits its variance up.
+    """
+    scored = [
+        t
+        for t in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        if t.value is not None and abs(t.value) != float("inf")
+    ]
+    if len({trial.value for trial in scored}) < 2 or len(scored) < 4:
+        return {}
+    finite = len(scored) == len(study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)))
+    if not finite:
+        return {}
+    shares: dict[str, float] = get_param_importances(
+        study, evaluator=FanovaImportanceEvaluator(seed=0)
+    )
+    return shares
+
+
+def failure_table(study: Study, definition: StudyDefinition) -> Table:
+    """The trials that crashed or diverged, with the first line of why."""
+    rows = [
+        [str(trial.number), trial.user_attrs["error"].splitlines()[0], _text(trial_params(trial))]
+        for trial, what in kinds(study.get_trials(deepcopy=False), definition)
+        if what == "failed"
+    ]
+    return ["trial", "error", "settings"], rows
+
+
+def _text(params: dict[str, Any]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in params.items())
+
+
+def trial_records(study: Study, definition: StudyDefinition) -> list[dict[str, Any]]:
+    """Every trial as a record, those that were replaced by a successor left out."""
+    return [
+        _record(trial, definition)
+        for trial, what in kinds(study.get_trials(deepcopy=False), definition)
+        if what != "replaced"
+    ]
+
+
+def _record(trial: FrozenTrial, definition: StudyDefinition) -> dict[str, Any]:
+    params = trial_params(trial)
+    finite = trial.value is not None and abs(trial.value) != float("inf")
+    return {
+        "trial": trial.number,
+        "state": kind(trial),
+        definition.metric: trial.value if finite else None,
+        "settings": {key: params.get(key) for key in definition.space},
+        "seconds": None if trial.duration is None else round(trial.duration.total_seconds(), 3),
+        "answered_from": trial.user_attrs.get("answered_from"),
+        "worker": trial.user_attrs.get("worker"),
+        "error": trial.user_attrs.get("error"),
+        "traceback": trial.user_attrs.get("traceback"),
+        "runs": trial.user_attrs.get("runs", []),
+    }
+
+
+def export(study: Study, definition: StudyDefinition, form: str) -> str:
+    """All trials as CSV (a line per trial) or JSON (with every run)."""
+    if form not in FORMATS:
+        raise unknown_name("format", form, FORMATS)
+    records = trial_records(study, definition)
+    if form == "json":
+        about = {"study": study.study_name, "definition": definition.model_dump(mode="json")}
+        return json.dumps({**about, "trials": records}, indent=2, allow_nan=False) + "\n"
+    text = io.StringIO()
+    columns = ["trial", "state", definition.metric, *definition.space, "runs", "seconds", "error"]
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    for record in records:
+        shown = {"trial", "state", definition.metric, "seconds", "error"}
+        row = {key: value for key, value in record.items() if key in shown}
+        writer.writerow({**row, **record["settings"], "runs": len(record["runs"])})
+    return text.getvalue()

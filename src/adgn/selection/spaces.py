@@ -1,0 +1,220 @@
+"""What model selection chooses from: lists of values for settings of a training configuration."""
+
+import math
+import random
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from adgn.choices import unknown_name
+from adgn.nn import model_spec
+from adgn.nn.registry import SearchSpace
+from adgn.selection.compact import compact_space
+from adgn.selection.errors import SpaceError
+from adgn.training import ConfigError, resolve_config
+from adgn.training.tasks import task_entry
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+__all__ = [
+    "SearchSpace",
+    "check_space",
+    "grid_point",
+    "grid_points",
+    "grid_size",
+    "named_space",
+    "nested",
+    "random_points",
+    "read_space",
+    "resolve_space",
+]
+
+# A study compares configurations of one problem: what changes the problem is not chosen from.
+_NOT_CHOSEN = {
+    "task": "it would change the problem; start a study per task",
+    "seed": "seeds belong to the protocol, see --seeds",
+    "device": "it is where to compute; use --set device=…",
+    "checkpoint": "it has no effect on scores; use --set",
+    "model.name": "start a study per model",
+    "stopping.monitor": "configurations are compared by this score; use --set",
+    "stopping.split": "configurations are compared on this split; use --set",
+}
+
+
+def resolve_space(
+    space: str | Path | Mapping[str, Any], settings: Mapping[str, Any]
+) -> tuple[str, SearchSpace]:
+    """A space by name, from a TOML file, or as given, checked; and what to call it.
+
+    Args:
+        space: `"paper"`, `"compact"`, a TOML file, or lists by key.
+        settings: The configuration that the values go into, nested.
+
+    Raises:
+        SpaceError: There is no such space, or it does not fit the configuration.
+    """
+    task, model = settings["task"]["name"], settings["model"]["name"]
+    if isinstance(space, Mapping):
+        name, values = "own", _flat(space)
+    elif isinstance(space, Path) or str(space).endswith(".toml"):
+        name, values = Path(space).name, read_space(Path(space))
+    else:
+        name, values = str(space), named_space(str(space), task, model)
+    return name, check_space(values, settings)
+
+
+def named_space(name: str, task: str, model: str) -> SearchSpace:
+    """The paper's grid of a model for a task, or a compact space around it.
+
+    Example:
+        >>> grid_size(named_space("paper", "diameter", "adgn"))
+        192
+        >>> grid_size(named_space("paper", "photo", "adgn"))
+        1575
+        >>> grid_size(named_space("compact", "texas", "adgn")) <= 48
+        True
+    """
+    family, spec = task_entry(task).family, model_spec(model)
+    if name == "compact":
+        return compact_space(family, spec)
+    if name != "paper":
+        raise SpaceError(
+            f"{unknown_name('space', name, ('paper', 'compact'))} Or give a .toml file."
+        )
+    if family not in spec.search_spaces:
+        raise SpaceError(
+            f"space='paper' is not there for {task!r}, which is not one of the paper's tasks; use "
+            "'compact' or a TOML file"
+        )
+    return {key: list(values) for key, values in spec.search_spaces[family].items()}
+
+
+def read_space(path: Path) -> SearchSpace:
+    """The space in a TOML file: `optimizer.lr = [0.01, 0.001]`, or a table per section."""
+    try:
+        return _flat(tomllib.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        raise SpaceError(
+            f"there is no file {path}; give a TOML file, or the space 'paper' or 'compact'"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpaceError(f"cannot read the space {path}: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise SpaceError(f"{path} is not valid TOML: {error}") from error
+
+
+def _flat(tables: Mapping[str, Any], prefix: str = "") -> SearchSpace:
+    flat: SearchSpace = {}
+    for key, value in tables.items():
+        if isinstance(value, Mapping):
+            flat.update(_flat(value, f"{prefix}{key}."))
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
+
+
+def check_space(space: SearchSpace, settings: Mapping[str, Any]) -> SearchSpace:
+    """The space, if every value of it makes a valid configuration.
+
+    Raises:
+        SpaceError: Names the key, the value and what would be right.
+
+    Example:
+        >>> settings = resolve_config("texas").model_dump()
+        >>> check_space({"optimizer.learning_rate": [0.1]}, settings)
+        Traceback (most recent call last):
+        adgn.selection.errors.SpaceError: optimizer.learning_rate: unknown key 'learning_rate'...
+    """
+    if not space:
+        raise SpaceError("the space is empty; give at least one key with a list of values")
+    for key, values in space.items():
+        section = key.partition(".")[0]
+        reason = _NOT_CHOSEN.get(key) or _NOT_CHOSEN.get(section)
+        if reason:
+            raise SpaceError(f"{key} cannot be chosen from: {reason}")
+        if not isinstance(values, list | tuple):
+            raise SpaceError(f"{key}={values!r} is not a list; write [{values!r}] for one value")
+        if not values:
+            raise SpaceError(f"{key} has an empty list; give its values, or leave the key out")
+        for value in values:
+            if not (value is None or isinstance(value, bool | int | float | str)):
+                raise SpaceError(f"{key}: {value!r} is not a number, a name, true or false")
+        if len(set(values)) < len(values):
+            raise SpaceError(f"{key}={list(values)!r} has a value twice; give each once")
+    first = {key: values[0] for key, values in space.items()}
+    for key, values in space.items():
+        for value in values:
+            try:
+                resolve_config(settings, nested({**first, key: value}))
+            except ConfigError as error:
+                raise SpaceError(_placed(key, value, str(error))) from error
+    return {key: list(values) for key, values in space.items()}
+
+
+def _placed(key: str, value: Any, message: str) -> str:
+    section, _, name = key.partition(".")
+    return (
+        f"{key}: {message.removeprefix(f'{section}: ')}" if name else f"{key}={value!r}: {message}"
+    )
+
+
+def nested(point: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by dotted key as sections.
+
+    Example:
+        >>> nested({"model.num_layers": 5, "optimizer.lr": 0.1})
+        {'model': {'num_layers': 5}, 'optimizer': {'lr': 0.1}}
+    """
+    sections: dict[str, Any] = {}
+    for key, value in point.items():
+        *path, name = key.split(".")
+        place = sections
+        for part in path:
+            place = place.setdefault(part, {})
+        place[name] = value
+    return sections
+
+
+def grid_size(space: SearchSpace) -> int:
+    """How many configurations the product of all lists has."""
+    return math.prod(len(values) for values in space.values())
+
+
+def grid_point(space: SearchSpace, number: int) -> dict[str, Any]:
+    """Configuration `number` of the grid; the last key changes fastest.
+
+    Example:
+        >>> [grid_point({"a": [1, 2], "b": [3, 4]}, number) for number in (0, 1, 2)]
+        [{'a': 1, 'b': 3}, {'a': 1, 'b': 4}, {'a': 2, 'b': 3}]
+    """
+    point = {}
+    for key, values in reversed(space.items()):
+        number, place = divmod(number, len(values))
+        point[key] = values[place]
+    return {key: point[key] for key in space}
+
+
+def grid_points(space: SearchSpace) -> Iterator[dict[str, Any]]:
+    """All configurations of the grid, in order."""
+    return (grid_point(space, number) for number in range(grid_size(space)))
+
+
+def random_points(space: SearchSpace, count: int, seed: int) -> Iterator[dict[str, Any]]:
+    """Distinct configurations of the grid in random order; a larger `count` adds to them.
+
+    Example:
+        >>> space = {"a": [1, 2, 3], "b": [4, 5, 6]}
+        >>> few, more = list(random_points(space, 3, 0)), list(random_points(space, 9, 0))
+        >>> more[:3] == few, len({tuple(point.values()) for point in more})
+        (True, 9)
+    """
+    stream, size, seen = random.Random(seed), grid_size(space), set[int]()
+    while len(seen) < min(count, size):
+        number = stream.randrange(size)
+        if number not in seen:
+            seen.add(number)
+            yield grid_point(space, number)

@@ -1,0 +1,200 @@
+"""Where a study lives: a database that several workers share without losing or doubling a trial."""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy
+from optuna.storages import RDBStorage
+from optuna.study import Study
+from optuna.trial import FrozenTrial, TrialState
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.pool import NullPool
+
+from adgn.selection.errors import StorageError
+
+__all__ = ["QueueEmpty", "QueueStorage", "has_password", "open_storage", "shown_url", "sqlite_url"]
+
+HEARTBEAT_SECONDS = 10
+GRACE_SECONDS = 60
+_LOCK_SECONDS = 120.0  # how long a process waits for the others' writes to an SQLite file
+_CONNECT_SECONDS = 10
+
+StaleCallback = Callable[[Study, FrozenTrial], None]
+
+
+class QueueEmpty(Exception):  # noqa: N818 - it is an answer, not a mistake
+    """No trial is waiting to be run."""
+
+
+class QueueStorage(RDBStorage):
+    """A database whose waiting trials are the study's whole plan: `ask` never invents one.
+
+    Optuna's heartbeat finds trials whose worker has died. It does not see a worker that died
+    between taking a trial and its first heartbeat; this class does, by watching such trials for
+    the same time. With SQLite every transaction takes the write lock at its start: otherwise two
+    workers could both read a trial as waiting and both take it.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        heartbeat: int = HEARTBEAT_SECONDS,
+        grace: int = GRACE_SECONDS,
+        on_stale: StaleCallback | None = None,
+        engine_kwargs: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(
+            url,
+            engine_kwargs=engine_kwargs,
+            grace_period=grace,
+            heartbeat_stale_trial_callback=on_stale,
+        )
+        # As an attribute, for as an argument Optuna calls it experimental on every start.
+        self.heartbeat_interval = heartbeat
+        self._grace = grace
+        self._silent_since: dict[int, float] = {}
+        self._watch = threading.Lock()
+        if self.engine.dialect.name == "sqlite":
+            sqlalchemy.event.listen(self.engine, "connect", _leave_begin_to_us)
+            sqlalchemy.event.listen(self.engine, "begin", _begin_with_the_write_lock)
+
+    def _create_new_trial(
+        self, study_id: int, template_trial: FrozenTrial | None = None
+    ) -> FrozenTrial:
+        # Optuna's cache, which it puts before every database, calls this and not the public one.
+        if template_trial is None:
+            raise QueueEmpty
+        return super()._create_new_trial(study_id, template_trial)
+
+    def _get_stale_trial_ids(self, study_id: int) -> list[int]:
+        stale: list[int] = super()._get_stale_trial_ids(study_id)
+        return [*stale, *(n for n in self._never_heard_of(study_id) if n not in stale)]
+
+    def _never_heard_of(self, study_id: int) -> Sequence[int]:
+        running = {
+            trial._trial_id
+            for trial in self.get_all_trials(study_id, deepcopy=False, states=(TrialState.RUNNING,))
+        }
+        with self.engine.connect() as connection:
+            rows = connection.execute(sqlalchemy.text("SELECT trial_id FROM trial_heartbeats"))
+            silent = running - {row[0] for row in rows}
+        now = time.monotonic()
+        with self._watch:
+            self._silent_since = {n: self._silent_since.get(n, now) for n in silent}
+            return [n for n, since in self._silent_since.items() if now - since > self._grace]
+
+
+def _leave_begin_to_us(connection: Any, record: Any) -> None:
+    connection.isolation_level = None
+
+
+def _begin_with_the_write_lock(connection: Any) -> None:
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def sqlite_url(folder: Path) -> str:
+    """The storage of a study that is kept in its folder."""
+    return f"sqlite:///{(folder / 'study.db').resolve()}"
+
+
+def open_storage(
+    url: str,
+    *,
+    heartbeat: int = HEARTBEAT_SECONDS,
+    grace: int = GRACE_SECONDS,
+    on_stale: StaleCallback | None = None,
+    must_exist: bool = False,
+) -> QueueStorage:
+    """Connects to a storage.
+
+    Args:
+        url: A database URL as SQLAlchemy takes it: `sqlite:///…`,
+            `postgresql+psycopg://…`, `mysql…`.
+        heartbeat: Seconds between two signs of life of a trial.
+        grace: Seconds after which a trial without a sign of life counts as lost.
+        on_stale: Told about lost trials.
+        must_exist: An SQLite file must be there already.
+
+    Raises:
+        StorageError: It is not a database URL, its driver is missing, or it does not answer.
+    """
+    if heartbeat < 1 or grace <= heartbeat:
+        raise StorageError(
+            f"heartbeat={heartbeat}, grace={grace} is not valid; give whole seconds with "
+            "1 <= heartbeat < grace"
+        )
+    parsed = _parsed(url)
+    if must_exist and parsed.get_backend_name() == "sqlite":
+        file = Path(parsed.database or "")
+        if not file.is_file():
+            raise StorageError(
+                f"there is no {file} on this machine; share the study's folder between all "
+                "machines, or keep the study in a database server: --storage postgresql+psycopg://…"
+            )
+    try:
+        return QueueStorage(
+            url,
+            heartbeat=heartbeat,
+            grace=grace,
+            on_stale=on_stale,
+            engine_kwargs=_engine_options(parsed),
+        )
+    except (ImportError, sqlalchemy.exc.NoSuchModuleError) as error:
+        raise StorageError(
+            f"the driver for the storage {shown_url(url)} is not installed ({_cause(error)}); for "
+            "PostgreSQL: pip install 'adgn[postgresql]' and a URL postgresql+psycopg://…"
+        ) from error
+    except (sqlalchemy.exc.SQLAlchemyError, RuntimeError) as error:
+        raise StorageError(
+            f"cannot use the storage {shown_url(url)}: {_cause(error)}; check the URL, and that "
+            "the server runs and lets this machine in"
+        ) from error
+
+
+def _parsed(url: str) -> URL:
+    try:
+        parsed = make_url(url)
+    except sqlalchemy.exc.ArgumentError as error:
+        raise StorageError(
+            f"storage={url!r} is not a database URL; write one such as sqlite:///study.db or "
+            "postgresql+psycopg://user@host/database"
+        ) from error
+    if parsed.get_backend_name() == "sqlite" and parsed.database in (None, "", ":memory:"):
+        raise StorageError(f"storage={url!r} is in memory, where no worker can see it; name a file")
+    return parsed
+
+
+def _engine_options(url: URL) -> dict[str, Any]:
+    backend = url.get_backend_name()
+    # No connection is kept between two transactions: workers are minutes apart, and many of them
+    # would use up what a server allows.
+    options: dict[str, Any] = {"poolclass": NullPool}
+    if backend == "sqlite":
+        options["connect_args"] = {"timeout": _LOCK_SECONDS}
+    elif backend in ("postgresql", "mysql", "mariadb"):
+        options["connect_args"] = {"connect_timeout": _CONNECT_SECONDS}
+    return options
+
+
+def _cause(error: BaseException) -> str:
+    cause = getattr(error, "orig", None) or error
+    return str(cause).strip().splitlines()[0] if str(cause).strip() else type(cause).__name__
+
+
+def shown_url(url: str) -> str:
+    """A storage URL without its password.
+
+    Example:
+        >>> shown_url("postgresql://me:secret@host/db")
+        'postgresql://me:***@host/db'
+    """
+    return make_url(url).render_as_string(hide_password=True)
+
+
+def has_password(url: str) -> bool:
+    """Whether a storage URL holds a password, which must not be written to a file."""
+    return bool(_parsed(url).password)

@@ -1,0 +1,249 @@
+"""A study: its plan (a queue of trials), its answers, and how it gets over deaths of workers."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import optuna
+from optuna.distributions import CategoricalDistribution
+from optuna.pruners import BasePruner, NopPruner, SuccessiveHalvingPruner
+from optuna.samplers import BaseSampler, RandomSampler, TPESampler
+from optuna.study import Study
+from optuna.trial import FrozenTrial, TrialState, create_trial
+
+from adgn.selection.definition import StudyDefinition, params_key
+from adgn.selection.errors import SelectionError
+from adgn.selection.spaces import grid_points, random_points
+from adgn.selection.storage import QueueStorage
+from adgn.training.seeding import derived_seed
+
+__all__ = [
+    "TrialKind",
+    "kind",
+    "kinds",
+    "open_study",
+    "plan",
+    "requeue",
+    "sampler_for",
+    "start_study",
+    "stored_definition",
+    "trial_key",
+    "trial_params",
+]
+
+DEFINITION = "adgn"  # the study's attribute that holds its definition
+MAX_LOST = 3  # workers that one configuration may take with it
+PROMOTED = 3  # of this many configurations ASHA lets one go on
+
+TrialKind = Literal["waiting", "running", "complete", "pruned", "failed", "replaced"]
+
+
+def start_study(name: str, storage: QueueStorage, definition: StudyDefinition) -> Study:
+    """The study of this name, made if it is not there.
+
+    Raises:
+        StudyMismatchError: It is there with another task, model, space or protocol.
+    """
+    study = optuna.create_study(
+        study_name=name,
+        storage=storage,
+        direction="maximize" if definition.maximize else "minimize",
+        load_if_exists=True,
+        pruner=pruner_for(definition),
+    )
+    if DEFINITION not in study.user_attrs:
+        if study.get_trials(deepcopy=False):
+            raise SelectionError(
+                f"the storage has a study {name!r} that was not made by adgn; give another name"
+            )
+        study.set_user_attr(DEFINITION, definition.model_dump(mode="json"))
+        return study
+    known = stored_definition(study)
+    known.check_same(name, definition)
+    if definition.trials is not None and definition.trials != known.trials:
+        study.set_user_attr(DEFINITION, definition.model_dump(mode="json"))
+    return study
+
+
+def open_study(name: str, storage: QueueStorage) -> tuple[Study, StudyDefinition]:
+    """A study that is there, and what it is about."""
+    try:
+        study = optuna.load_study(study_name=name, storage=storage)
+    except KeyError:
+        known = optuna.get_all_study_names(storage)
+        there = f"it has {', '.join(map(repr, known))}" if known else "it has none yet"
+        raise SelectionError(
+            f"there is no study {name!r} in the storage ({there}); start it with `adgn select TASK "
+            f"--study {name}`"
+        ) from None
+    definition = stored_definition(study)
+    study.pruner = pruner_for(definition)
+    return study, definition
+
+
+def stored_definition(study: Study) -> StudyDefinition:
+    """What a study is about."""
+    stored = study.user_attrs.get(DEFINITION)
+    if stored is None:
+        raise SelectionError(f"the study {study.study_name!r} was not made by adgn")
+    return StudyDefinition(**stored)
+
+
+def pruner_for(definition: StudyDefinition) -> BasePruner:
+    """ASHA over the runs of a trial (rungs at 1, 3, 9, … runs), or none."""
+    if definition.prune == "none":
+        return NopPruner()
+    return SuccessiveHalvingPruner(min_resource=1, reduction_factor=PROMOTED)
+
+
+def sampler_for(definition: StudyDefinition, number: int) -> BaseSampler:
+    """What chooses the values of trial `number`, whichever worker runs it."""
+    seed = derived_seed(definition.seed, "trial", number)
+    if definition.search != "tpe":
+        return RandomSampler(seed=seed)  # never asked: the plan has all values
+    return TPESampler(seed=seed, constant_liar=True)
+
+
+def trial_params(trial: FrozenTrial) -> dict[str, Any]:
+    """The values of a trial, those it will have once it runs included."""
+    planned: Mapping[str, Any] = trial.system_attrs.get("fixed_params", {})
+    return {**planned, **trial.params}
+
+
+def trial_key(trial: FrozenTrial, definition: StudyDefinition) -> str | None:
+    """Which configuration a trial is; `None` while that is open."""
+    return params_key(trial_params(trial), definition.space)
+
+
+def kind(trial: FrozenTrial) -> TrialKind:
+    """What became of a trial.
+
+    `"failed"` is a crash, which stays on record. `"replaced"` is a trial that was stopped or whose
+    worker died; another one with the same values has taken its place.
+    """
+    if trial.state == TrialState.FAIL:
+        return "failed" if "error" in trial.user_attrs else "replaced"
+    names: dict[TrialState, TrialKind] = {
+        TrialState.WAITING: "waiting",
+        TrialState.RUNNING: "running",
+        TrialState.COMPLETE: "complete",
+        TrialState.PRUNED: "pruned",
+    }
+    return names[trial.state]
+
+
+def kinds(
+    trials: Sequence[FrozenTrial], definition: StudyDefinition
+) -> Iterator[tuple[FrozenTrial, TrialKind]]:
+    """What became of each trial; a crash that is run again counts as replaced."""
+    last_retry: dict[str | None, int] = {}
+    for trial in trials:
+        if trial.user_attrs.get("retry", False):
+            last_retry[trial_key(trial, definition)] = trial.number
+    for trial in trials:
+        what = kind(trial)
+        if what == "failed" and last_retry:
+            again = last_retry.get(trial_key(trial, definition), -1)
+            what = "replaced" if again > trial.number else what
+        yield trial, what
+
+
+def _enqueue(study: Study, params: Mapping[str, Any], **attributes: Any) -> None:
+    study.enqueue_trial(dict(params), user_attrs=attributes or None)
+
+
+def plan(study: Study, definition: StudyDefinition, *, retry_failed: bool = False) -> int:
+    """Makes the queue complete: every configuration of the plan is done, running or waiting.
+
+    Safe to call at any time: what is there is left alone, and what got lost in the moment between
+    a trial's end and its successor's entry comes back.
+
+    Returns:
+        How many trials were added.
+    """
+    trials = list(kinds(study.get_trials(deepcopy=False), definition))
+    present: dict[str, list[FrozenTrial]] = {}
+    added = 0
+    for trial, what in trials:
+        key = trial_key(trial, definition)
+        if what != "replaced" and key is not None:
+            present.setdefault(key, []).append(trial)
+
+    def add(params: Mapping[str, Any], **attributes: Any) -> None:
+        nonlocal added
+        key = params_key(params, definition.space)
+        if key is not None and key not in present:
+            _enqueue(study, params, **attributes)
+            present[key] = []
+            added += 1
+
+    for trial, what in trials:
+        if what == "replaced":
+            add(trial_params(trial), **_retry_mark(trial))
+    for key in list(present):
+        if retry_failed and present[key] and all(_can_be_retried(t) for t in present[key]):
+            params = trial_params(present.pop(key)[0])
+            add(params, retry=True)
+    if definition.search == "tpe":
+        there = sum(1 for _, what in trials if what != "replaced") + added
+        for _ in range(definition.budget - there):
+            study.add_trial(create_trial(state=TrialState.WAITING))
+            added += 1
+        return added
+    for params in _points(definition):
+        add(params)
+    return added
+
+
+def _retry_mark(trial: FrozenTrial) -> dict[str, Any]:
+    return {"retry": True} if trial.user_attrs.get("retry", False) else {}
+
+
+def _can_be_retried(trial: FrozenTrial) -> bool:
+    return kind(trial) == "failed" and not trial.user_attrs.get("diverged", False)
+
+
+def _points(definition: StudyDefinition) -> Iterable[dict[str, Any]]:
+    if definition.search == "random":
+        return random_points(definition.space, definition.budget, definition.seed)
+    points = grid_points(definition.space)
+    return (point for _, point in zip(range(definition.budget), points, strict=False))
+
+
+def requeue(study: Study, trial: FrozenTrial) -> None:
+    """Puts the values of a trial that was stopped, or whose worker died, back into the queue.
+
+    A configuration that has taken several workers with it is recorded as failed instead.
+    """
+    definition = stored_definition(study)
+    params = trial_params(trial)
+    key = params_key(params, definition.space)
+    if key is None:  # it died before its values were chosen
+        study.add_trial(create_trial(state=TrialState.WAITING, system_attrs=_fixed(params)))
+        return
+    lost = [
+        other
+        for other in study.get_trials(deepcopy=False)
+        if kind(other) == "replaced"
+        and not other.user_attrs.get("interrupted", False)
+        and trial_key(other, definition) == key
+    ]
+    if len(lost) < MAX_LOST:
+        _enqueue(study, params, **_retry_mark(trial))
+        return
+    study.add_trial(
+        create_trial(
+            state=TrialState.FAIL,
+            params=params,
+            distributions={k: CategoricalDistribution(v) for k, v in definition.space.items()},
+            user_attrs={
+                "key": key,
+                "error": f"WorkerDied: {len(lost)} workers died while running this configuration; "
+                "it may need more memory than there is",
+                "traceback": "",
+            },
+        )
+    )
+
+
+def _fixed(params: Mapping[str, Any]) -> dict[str, Any] | None:
+    return {"fixed_params": dict(params)} if params else None

@@ -1,0 +1,87 @@
+"""What tests of studies share."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import optuna
+
+from adgn.selection import StudyFolder
+from adgn.selection.executors import Poll
+from adgn.selection.study import kind, trial_key
+from adgn.selection.worker import WorkerSpec, work
+
+SPACE = {"optimizer.lr": [0.1, 0.01], "model.hidden_channels": [2, 4]}
+
+# Twelve configurations of two runs, each long enough to be caught in the middle.
+LONG = {
+    "task": "graph-transfer",
+    "space": {"optimizer.lr": [0.1, 0.03, 0.01, 0.003], "model.hidden_channels": [2, 3, 4]},
+    "settings": {
+        "task": {"distance": 2, "train": 60, "val": 6, "test": 6},
+        "loop": {"max_epochs": 20, "batch_size": 6},
+        "stopping": {"patience": "none"},
+        "checkpoint": {"every_epochs": 10},
+    },
+    "seeds": [0, 1],
+    "study": "long",
+}
+
+
+class InProcess:
+    """Runs one worker in the calling process, with one thread as the others have."""
+
+    def run(self, spec: WorkerSpec, poll: Poll) -> None:
+        poll()
+        work(replace(spec, threads=1), threading.Event())
+        poll()
+
+
+def arguments(folder: Path, executor: Any) -> dict[str, Any]:
+    """Arguments of `select` for a grid of four configurations, two runs each."""
+    return {
+        "task": "graph-transfer",
+        "space": SPACE,
+        "settings": {
+            "task": {"distance": 2, "train": 12, "val": 6, "test": 6},
+            "loop": {"max_epochs": 3, "batch_size": 6},
+        },
+        "seeds": [0, 1],
+        "study": "tiny",
+        "folder": folder,
+        "executor": executor,
+        "heartbeat": 1,
+        "grace": 5,
+    }
+
+
+class Nowhere:
+    """Runs no worker: the study is planned and left as it is."""
+
+    def run(self, spec: WorkerSpec, poll: Poll) -> None:
+        raise StopIteration
+
+
+def finished(folder: Any, name: str, storage: str | None = None) -> dict[str, list[float | None]]:
+    """For every configuration that is over, the scores of its trials."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    study, definition = StudyFolder(name, folder).open(storage)
+    found: dict[str, list[float | None]] = {}
+    for trial in study.get_trials(deepcopy=False):
+        if kind(trial) in ("complete", "pruned", "failed"):
+            found.setdefault(trial_key(trial, definition) or "", []).append(trial.value)
+    return found
+
+
+def wait_until(condition: Callable[[], Any], what: str, seconds: float = 240) -> Any:
+    """What the condition gives once it is true; these machines may be slow, so it waits long."""
+    limit = time.monotonic() + seconds
+    while time.monotonic() < limit:
+        answer = condition()
+        if answer:
+            return answer
+        time.sleep(0.1)
+    raise AssertionError(f"after {seconds} s there is still no {what}")

@@ -1,0 +1,240 @@
+"""Studies as people run them: processes that are killed, databases, and wrong input."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from adgn.selection import (
+    ExecutorError,
+    SelectionError,
+    SpaceError,
+    StorageError,
+    StudyFolder,
+    StudyMismatchError,
+    select,
+)
+from adgn.selection.study import kind
+from tests.selection.studies import LONG, InProcess, Nowhere, finished, wait_until
+from tests.servers import served
+
+
+def start_driver(folder, **more):
+    """`adgn select` in a process of its own: two workers of one thread each."""
+    space = folder.with_suffix(".toml")
+    space.write_text("\n".join(f"{key} = {value}" for key, value in LONG["space"].items()))
+    settings = [
+        f"--set={section}.{key}={value}"
+        for section, values in LONG["settings"].items()
+        for key, value in values.items()
+    ]
+    options = {
+        "space": space,
+        "seeds": "0,1",
+        "study": "long",
+        "folder": folder,
+        "workers": 2,
+        "threads": 1,
+        "heartbeat": 1,
+        "grace": 6,
+        **more,
+    }
+    arguments = [f"--{key.replace('_', '-')}={value}" for key, value in options.items()]
+    program = [sys.executable, "-c", "from adgn.cli import main; main()", "select"]
+    return subprocess.Popen(
+        [*program, "graph-transfer", *settings, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def trials_of(folder, storage=None):
+    try:
+        study, _ = StudyFolder("long", folder).open(storage)
+    except SelectionError:
+        return []  # not there yet
+    return study.get_trials(deepcopy=False)
+
+
+def done(folder):
+    return [t for t in trials_of(folder) if kind(t) in ("complete", "pruned", "failed")]
+
+
+def workers_at_work(folder):
+    """The process ids of workers in the middle of a trial."""
+    running = (t for t in trials_of(folder) if kind(t) == "running")
+    return [int(t.user_attrs["worker"].split(":")[1]) for t in running if "worker" in t.user_attrs]
+
+
+def alive(process_id):
+    try:
+        os.kill(process_id, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def end(process):
+    """The output of a driver that comes to its end."""
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, output
+    return output
+
+
+def test_two_workers_find_what_one_finds(tmp_path, undisturbed):
+    scores, result = undisturbed
+    output = end(start_driver(tmp_path / "two"))
+    assert finished(tmp_path / "two", "long") == scores
+    assert "12 trials: 12 complete, 0 pruned, 0 failed" in output
+    record = json.loads((tmp_path / "two" / "selection.json").read_text())
+    assert record["runs"] == result.record["runs"]
+    workers = {t.user_attrs["worker"] for t in trials_of(tmp_path / "two")}
+    assert len(workers) == 2
+
+
+def test_killed_workers_and_drivers_lose_nothing(tmp_path, undisturbed):
+    scores, result = undisturbed
+    folder = tmp_path / "killed"
+    driver = start_driver(folder)
+    wait_until(lambda: len(done(folder)) >= 1, "first trial")
+    victim = wait_until(lambda: workers_at_work(folder), "worker at work")[0]
+    os.kill(victim, signal.SIGKILL)
+    seen = len(done(folder))
+    wait_until(lambda: len(done(folder)) >= seen + 2, "trial after the worker's death")
+    others = wait_until(lambda: workers_at_work(folder), "worker at work")
+    driver.send_signal(signal.SIGKILL)
+    driver.communicate()
+    wait_until(lambda: not any(map(alive, others)), "end of the workers without a driver")
+    before = {t.number: (t.value, t.datetime_complete) for t in done(folder)}
+    assert 0 < len(before) < 12, "the driver must be killed in the middle"
+    # Going on needs no more than the name.
+    resumed = select(study="long", folder=folder, executor=InProcess(), heartbeat=1, grace=6)
+    assert finished(folder, "long") == scores
+    assert resumed.record["runs"] == result.record["runs"]
+    after = {t.number: (t.value, t.datetime_complete) for t in done(folder)}
+    assert {number: after[number] for number in before} == before
+    assert len(after) == 12
+
+
+def test_an_interrupted_driver_says_how_to_go_on(tmp_path, undisturbed):
+    folder = tmp_path / "stopped"
+    driver = start_driver(folder)
+    wait_until(lambda: workers_at_work(folder), "worker at work")
+    driver.send_signal(signal.SIGINT)
+    output, _ = driver.communicate(timeout=300)
+    assert driver.returncode == 130, output
+    assert "nothing is lost" in output
+    # What was under way went back to the queue at once, without waiting for silence.
+    kinds = [kind(trial) for trial in trials_of(folder)]
+    assert "running" not in kinds
+    assert kinds.count("waiting") + len(done(folder)) == 12
+    select(study="long", folder=folder, executor=InProcess())
+    assert finished(folder, "long") == undisturbed[0]
+
+
+def test_a_study_in_postgresql(tmp_path, undisturbed):
+    pytest.importorskip("pgserver", reason="pgserver, which brings a PostgreSQL, is not installed")
+    pytest.importorskip("psycopg", reason="the PostgreSQL driver, adgn[postgresql], is missing")
+    folder = tmp_path / "postgres"
+    with served("postgres_server.py", tmp_path) as server:
+        url = server.line.replace("postgresql://", "postgresql+psycopg://", 1)
+        end(start_driver(folder, storage=url))
+        assert finished(folder, "long", url) == undisturbed[0]
+        # The folder knows where the study is.
+        again = select(study="long", folder=folder, executor=Nowhere())
+        assert again.record["runs"] == undisturbed[1].record["runs"]
+        with pytest.raises(StudyMismatchError):
+            select("texas", study="long", folder=tmp_path / "elsewhere", storage=url)
+    assert not (folder / "study.db").exists()
+
+
+# Wrong input.
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"task": "graph-transfr"}, ValueError, "Did you mean 'graph-transfer'"),
+        ({"model": "agdn"}, ValueError, "Did you mean 'adgn'"),
+        ({"space": {"optimizer.lrs": [1.0]}}, SpaceError, "Did you mean 'lr'"),
+        ({"space": {"optimizer.lr": []}}, SpaceError, "empty list"),
+        ({"search": "gird"}, ValueError, "Did you mean 'grid'"),
+        ({"prune": "ahsa"}, ValueError, "Did you mean 'asha'"),
+        ({"trials": 0}, SelectionError, "trials=0 is not valid"),
+        ({"executor": "local", "workers": 0}, ExecutorError, "workers=0 is not valid"),
+        ({"executor": "ray", "workers": 0}, ExecutorError, "workers=0 is not valid"),
+        ({"executor": "rya"}, ValueError, "Did you mean 'ray'"),
+        ({"executor": "local", "threads": 0}, ExecutorError, "threads=0 is not valid"),
+        ({"executor": "local", "ray_address": "h:1"}, SelectionError, "without executor='ray'"),
+        ({"storage": "sqlite:////no/where/s.db"}, StorageError, "cannot use the storage"),
+        ({"study": "a/b"}, SelectionError, "is not a name"),
+        ({"prune": "asha", "seeds": [1]}, SelectionError, "is a single run"),
+        ({"task": None}, SelectionError, "task is missing"),
+    ],
+)
+def test_wrong_input(tiny, changes, error, message):
+    with pytest.raises(error, match=message):
+        select(**{**tiny, **changes})
+
+
+def test_nothing_to_start_or_go_on_with(tmp_path):
+    with pytest.raises(SelectionError, match="give a task to start a study"):
+        select()
+    with pytest.raises(SelectionError, match="there is no study in"):
+        select(study="nothing", folder=tmp_path / "nothing")
+
+
+def test_a_name_used_for_something_else(tiny):
+    select(**{**tiny, "trials": 1})
+    with pytest.raises(StudyMismatchError, match=r"settings\.task\.name"):
+        select(**{**tiny, "task": "diameter", "settings": None})
+    with pytest.raises(StudyMismatchError, match=r"space\.optimizer\.lr"):
+        select(**{**tiny, "space": {"optimizer.lr": [0.5]}})
+    with pytest.raises(SelectionError, match="is the folder of the study 'tiny', not 'other'"):
+        select(**{**tiny, "study": "other"})
+
+
+def test_everything_crashing_stops_the_study(tiny, monkeypatch):
+    def broken(*arguments, **options):
+        raise OSError("no space left on the device")
+
+    tiny["space"] = {"optimizer.lr": [0.1, 0.01, 0.001, 0.0001, 0.00001]}
+    with monkeypatch.context() as patch:
+        patch.setattr("adgn.selection.objective.train", broken)
+        with pytest.raises(SelectionError, match="all trials crash") as error:
+            select(**tiny)
+    assert "OSError: no space left on the device" in str(error.value)
+    assert "Traceback" in str(error.value)
+    study, _ = StudyFolder("tiny", tiny["folder"]).open()
+    kinds = [kind(trial) for trial in study.get_trials()]
+    assert kinds == ["failed"] * 3 + ["waiting"] * 2
+    # Once the cause is mended, the study goes on.
+    result = select(**tiny, retry_failed=True)
+    assert result.counts == {"complete": 5, "pruned": 0, "failed": 0, "total": 5}
+
+
+def test_all_configurations_diverging_is_told(tiny):
+    tiny["space"] = {"optimizer.lr": [1e30, 1e31]}
+    with pytest.raises(SelectionError, match=r"no trial .* \(2 failed\).* DivergedError"):
+        select(**tiny)
+
+
+def test_passwords_are_not_written(tmp_path):
+    place = StudyFolder("s", tmp_path)
+    place.write("postgresql+psycopg://me:secret@host/db")
+    assert "secret" not in place.about.read_text()
+    with pytest.raises(SelectionError, match="whose password is not kept"):
+        place.storage(None)
+    assert place.storage("postgresql://me:secret@host/db").endswith("@host/db")
+
+
+def test_a_study_can_be_moved_with_its_folder(tiny):
+    first = select(**tiny)
+    moved = tiny["folder"].rename(tiny["folder"].with_name("moved"))
+    again = select(study="tiny", folder=moved, executor=Nowhere())
+    assert again.record == first.record

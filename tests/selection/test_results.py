@@ -1,0 +1,140 @@
+import json
+import shutil
+
+import pytest
+from optuna.distributions import CategoricalDistribution
+from optuna.trial import TrialState, create_trial
+
+from adgn.selection import Protocol, SelectionError, StudyDefinition, StudyFolder, select
+from adgn.selection.results import choose
+from adgn.selection.storage import open_storage, sqlite_url
+from adgn.selection.study import start_study
+from adgn.training import read_config, resolve_config, train
+from tests.selection.studies import Nowhere
+
+
+def test_the_best_validation_score_is_selected(tiny):
+    result = select(**tiny)
+    study, _ = StudyFolder("tiny", tiny["folder"]).open()
+    best = min(study.get_trials(), key=lambda trial: trial.value)
+    assert result.settings == best.params
+    assert result.validation["log10_mse"].mean == best.value
+    assert result.record["selected_trials"] == {"all splits": best.number}
+
+
+def test_the_selected_configuration_trains_to_the_reported_score(tiny):
+    result = select(**tiny)
+    config = resolve_config(read_config(tiny["folder"] / "selected.toml"))
+    assert {key: _setting(config, key) for key in result.settings} == result.settings
+    run = train(config)
+    scores = [r["scores"]["test"]["log10_mse"] for r in result.record["runs"]]
+    assert run.scores["test"]["log10_mse"] == pytest.approx(scores[0], rel=1e-6)
+    assert result.test["log10_mse"].mean == pytest.approx(sum(scores) / 2)
+
+
+def _setting(config, key):
+    section, name = key.split(".")
+    return getattr(getattr(config, section), name)
+
+
+def test_the_test_split_is_looked_at_once(tiny, monkeypatch):
+    first = select(**tiny)
+    written = (tiny["folder"] / "selection.json").read_bytes()
+    monkeypatch.setattr("adgn.selection.results.evaluate", None)  # a second look would fail
+    assert select(**tiny).record == first.record
+    assert (tiny["folder"] / "selection.json").read_bytes() == written
+
+
+def test_another_selection_later_is_owned_up_to(tiny):
+    tiny["space"] = {"optimizer.lr": [1e-9, 0.03]}
+    assert select(**{**tiny, "trials": 1}).record["tested_before"] == []
+    later = select(**{**tiny, "trials": 2}).record
+    assert later["selected_trials"] == {"all splits": 1}
+    assert later["tested_before"] == [{"all splits": 0}]
+
+
+def test_weights_that_are_not_there_are_trained_again(tiny):
+    first = select(**tiny)
+    shutil.rmtree(tiny["folder"] / "runs")
+    (tiny["folder"] / "selection.json").unlink()
+    again = select(**tiny)
+    assert again.record["runs"] == first.record["runs"]
+
+
+def test_a_damaged_result_is_not_overwritten(tiny):
+    select(**tiny)
+    (tiny["folder"] / "selection.json").write_text("{")
+    with pytest.raises(SelectionError, match=r"selection\.json is damaged"):
+        select(**tiny)
+
+
+@pytest.fixture
+def per_split(tmp_path):
+    """Two finished trials of a 20/30 benchmark, each the best on one of two splits."""
+    definition = StudyDefinition(
+        settings=resolve_config("photo").model_dump(mode="json"),
+        space_name="own",
+        space={"optimizer.lr": [0.1, 0.01, 0.5]},
+        protocol=Protocol(seeds=(1, 2), splits=(0, 1), per_split=True),
+    )
+    study = start_study("s", open_storage(sqlite_url(tmp_path)), definition)
+    for lr, scores in ((0.1, (0.9, 0.5)), (0.01, (0.6, 0.7)), (0.5, (0.6, 0.7))):
+        runs = [
+            {"seed": run.seed, "split": run.split, "scores": {"accuracy": scores[run.split]}}
+            for run in definition.protocol.runs()
+        ]
+        study.add_trial(
+            create_trial(
+                state=TrialState.COMPLETE,
+                value=sum(scores) / 2,
+                params={"optimizer.lr": lr},
+                distributions={
+                    "optimizer.lr": CategoricalDistribution(definition.space["optimizer.lr"])
+                },
+                user_attrs={"runs": runs},
+            )
+        )
+    return study, definition
+
+
+def test_each_split_selects_for_itself(per_split):
+    chosen = choose(*per_split)
+    assert {split: trial.number for split, trial in chosen.items()} == {None: 0, 0: 0, 1: 1}
+
+
+def test_files_and_scores_of_a_selection_per_split(per_split, tmp_path, monkeypatch):
+    tested = {0.1: 0.8, 0.01: 0.4, 0.5: 0.0}
+
+    def trained(definition, params, run, folder):
+        return {"scores": {"accuracy": 0.0}, "lr": params["optimizer.lr"]}
+
+    places = {}
+
+    def tracked(definition, params, run, folder):
+        places[folder] = params["optimizer.lr"]
+        return trained(definition, params, run, folder)
+
+    def scored(folder, splits):
+        return {"test": {"accuracy": tested[places[folder]]}}
+
+    monkeypatch.setattr("adgn.selection.results.run_scores", tracked)
+    monkeypatch.setattr("adgn.selection.results.evaluate", scored)
+    from adgn.selection.results import conclude
+
+    result = conclude(*per_split, tmp_path)
+    # Split 0 was scored with lr 0.1 (0.8), split 1 with lr 0.01 (0.4).
+    assert result.test["accuracy"].mean == pytest.approx(0.6)
+    assert result.test["accuracy"].std == pytest.approx(0.282842712)
+    assert result.by_split == {0: {"optimizer.lr": 0.1}, 1: {"optimizer.lr": 0.01}}
+    for split, lr in ((0, 0.1), (1, 0.01)):
+        config = resolve_config(read_config(tmp_path / f"selected-split-{split}.toml"))
+        assert (config.optimizer.lr, config.task.split) == (lr, split)
+    assert resolve_config(read_config(tmp_path / "selected.toml")).optimizer.lr == 0.1
+    assert json.loads((tmp_path / "selection.json").read_text()) == result.record
+
+
+def test_nothing_to_select_from(tiny):
+    with pytest.raises(StopIteration):
+        select(**{**tiny, "executor": Nowhere()})
+    with pytest.raises(SelectionError, match=r"no trial of 'tiny' has a score \(0 failed\)"):
+        choose(*StudyFolder("tiny", tiny["folder"]).open())

@@ -1,0 +1,110 @@
+import threading
+import time
+
+import optuna
+import pytest
+from optuna.trial import TrialState, create_trial
+
+from adgn.selection import StorageError
+from adgn.selection.storage import QueueEmpty, has_password, open_storage, shown_url, sqlite_url
+
+
+@pytest.fixture
+def url(tmp_path):
+    return sqlite_url(tmp_path)
+
+
+def study_in(url, **options):
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    storage = open_storage(url, **options)
+    return optuna.create_study(study_name="s", storage=storage, load_if_exists=True)
+
+
+def test_an_empty_queue_gives_no_trial(url):
+    study = study_in(url)
+    with pytest.raises(QueueEmpty):
+        study.optimize(lambda trial: 0.0, n_trials=1)
+    assert study.get_trials() == []
+
+
+def test_many_workers_take_every_trial_once(url):
+    count, workers = 24, 4
+    planner = study_in(url)
+    for number in range(count):
+        planner.enqueue_trial({"x": number})
+    taken, errors = [], []
+
+    def take():
+        try:
+            study = study_in(url)
+            while True:
+                study.optimize(
+                    lambda trial: taken.append(trial.number) or trial.suggest_int("x", 0, count),
+                    n_trials=1,
+                )
+        except QueueEmpty:
+            pass
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=take) for _ in range(workers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert sorted(taken) == list(range(count))
+    assert {trial.state for trial in planner.get_trials()} == {TrialState.COMPLETE}
+
+
+def test_a_trial_without_any_sign_of_life_comes_back(url):
+    lost = []
+    study = study_in(url, heartbeat=1, grace=2, on_stale=lambda _, trial: lost.append(trial.number))
+    # Taken by a worker that died before its first heartbeat.
+    study.add_trial(create_trial(state=TrialState.RUNNING))
+    limit = time.monotonic() + 60
+    while not lost and time.monotonic() < limit:
+        with pytest.raises(QueueEmpty):
+            study.optimize(lambda trial: 0.0, n_trials=1)
+        time.sleep(0.2)
+    assert lost == [0]
+    assert study.get_trials()[0].state == TrialState.FAIL
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("nonsense", "is not a database URL"),
+        ("sqlite://", "is in memory"),
+        ("sqlite:////no/such/folder/study.db", "cannot use the storage"),
+        ("nosuchdialect://host/db", "driver for the storage"),
+    ],
+)
+def test_a_storage_that_cannot_be_used(url, message):
+    with pytest.raises(StorageError, match=message):
+        open_storage(url)
+
+
+def test_an_unreachable_server_does_not_tell_the_password():
+    pytest.importorskip("psycopg", reason="the PostgreSQL driver, adgn[postgresql], is missing")
+    with pytest.raises(StorageError, match=r"cannot use the storage postgresql\+psycopg") as error:
+        open_storage("postgresql+psycopg://me:secret@127.0.0.1:1/db")
+    assert "secret" not in str(error.value)
+
+
+def test_a_worker_makes_no_file_of_its_own(tmp_path):
+    with pytest.raises(StorageError, match="share the study's folder"):
+        open_storage(sqlite_url(tmp_path), must_exist=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_signs_of_life_must_be_shorter_than_the_grace(url):
+    with pytest.raises(StorageError, match="1 <= heartbeat < grace"):
+        open_storage(url, heartbeat=5, grace=5)
+
+
+def test_passwords_in_urls():
+    url = "postgresql://me:secret@host/db"
+    assert has_password(url)
+    assert not has_password("postgresql://me@host/db")
+    assert "secret" not in shown_url(url)

@@ -1,0 +1,48 @@
+"""Servers that tests need, each in a process of its own so that nothing of it leaks into tests."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+class Served:
+    """A running helper program: the first line it said, and a way to ask it for something."""
+
+    def __init__(self, process: subprocess.Popen[str], line: str) -> None:
+        self.process = process
+        self.line = line
+
+    def ask(self, request: str) -> str:
+        self.process.stdin.write(f"{request}\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline().strip()
+
+
+@contextmanager
+def served(program: str, folder: Path) -> Iterator[Served]:
+    """Runs a program of `tests/helpers` until the end of the block; it says a line when ready."""
+    runtime = folder / "runtime"
+    runtime.mkdir(mode=0o700)
+    with (folder / f"{program}.log").open("w+") as log:
+        process = subprocess.Popen(
+            [sys.executable, Path(__file__).parent / "helpers" / program, folder],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            env={**os.environ, "XDG_RUNTIME_DIR": str(runtime)},
+        )
+        try:
+            line = process.stdout.readline().strip()
+            if not line:
+                process.wait()
+                log.seek(0)
+                raise AssertionError(f"{program} did not start: {log.read()[-2000:]}")
+            yield Served(process, line)
+        finally:
+            process.stdin.close()
+            process.wait(120)
+            process.stdout.close()
