@@ -11,6 +11,9 @@ from hypothesis import settings
 from adgn.graph import backend, set_backend
 from adgn.graph.native.library import NativeLibrary, load_library
 
+# Programs that tests start in processes of their own; there are no examples to collect in them.
+collect_ignore = ["helpers"]
+
 # Where CI's load varies, a time limit per example says nothing about the code.
 settings.register_profile("adgn", deadline=None, max_examples=40, derandomize=True)
 settings.load_profile("adgn")

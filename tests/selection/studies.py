@@ -22,7 +22,7 @@ LONG = {
     "space": {"optimizer.lr": [0.1, 0.03, 0.01, 0.003], "model.hidden_channels": [2, 3, 4]},
     "settings": {
         "task": {"distance": 2, "train": 60, "val": 6, "test": 6},
-        "loop": {"max_epochs": 20, "batch_size": 6},
+        "loop": {"max_epochs": 60, "batch_size": 6},
         "stopping": {"patience": "none"},
         "checkpoint": {"every_epochs": 10},
     },
