@@ -40,7 +40,7 @@ def transfer(
             min=1, help="Edges between the ends; may be repeated. Default: 5, 10, 20 and 50."
         ),
     ] = None,
-    epochs: Annotated[int, typer.Option(min=1, help="Passes over the train lines.")] = 20,
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over the train lines.")] = 10,
     seed: Annotated[int, typer.Option(min=0, help="Seed of weights and data.")] = 0,
 ) -> None:
     """A number put on one end of a line must be reported at the other: A-DGN and GCN."""

@@ -54,7 +54,7 @@ def run_transfer(
     distances: Sequence[int] = DISTANCES,
     models: Sequence[str] = MODELS,
     *,
-    epochs: int = 20,
+    epochs: int = 10,
     seed: int = 0,
     watch: Watch = lambda _: nullcontext(()),
 ) -> Iterator[TransferOutcome]:
