@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, floor, isfinite, log10
 
-from adgn.report.numbers import number_format
+from adgn.report.numbers import NOT_FINITE, number_format
 from adgn.report.results import Cell, Column, Moments, TableResults
 
 __all__ = [
@@ -100,7 +100,7 @@ def depth_charts(table: TableResults) -> list[LineChart]:
         layers = [float(column.layers or 0) for column in columns]
         charts.append(
             LineChart(
-                key=f"{experiment.name}-{group}" if group else experiment.name,
+                key=f"{experiment.name}--{group}" if group else experiment.name,
                 title=group or experiment.title,
                 x_label="layers",
                 y_label=_axis_label(table),
@@ -125,6 +125,8 @@ def dot_charts(table: TableResults) -> list[DotChart]:
             cell = table.cells[row.key, column.key]
             score = _scaled(table, table.score(cell))
             word = "" if score is not None and score.finite else cell.status
+            if score is not None and not score.finite:
+                word = NOT_FINITE
             dots.append(Dot(row.title, score, _scaled(table, cell.published), word))
         shown = [
             value.mean
@@ -138,7 +140,7 @@ def dot_charts(table: TableResults) -> list[DotChart]:
         wide = experiment.kind == "seconds" and min(shown) > 0 and max(shown) > 20 * min(shown)
         charts.append(
             DotChart(
-                key=f"{experiment.name}-{column.key}",
+                key=f"{experiment.name}--{column.key}",
                 title=title,
                 x_label=_axis_label(table),
                 dots=tuple(dots),
@@ -181,7 +183,8 @@ def ticks(low: float, high: float, count: int = 5) -> list[float]:
     """
     rough = (high - low) / count
     power = 10.0 ** floor(log10(rough))
-    step = next(s * power for s in (1, 2, 5, 10) if s * power >= rough)
+    # The round step whose ratio to the wished one is nearest to 1.
+    step = min((s * power for s in (1, 2, 5, 10)), key=lambda s: abs(log10(s / rough)))
     digits = max(0, -floor(log10(step)))
     return [round(k * step, digits) + 0.0 for k in range(ceil(low / step), floor(high / step) + 1)]
 

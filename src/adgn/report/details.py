@@ -91,7 +91,7 @@ def _facts(table: TableResults, cell: Cell) -> Pairs:
         facts.append(("published", f"{form.moments(published)}{in_paper}"))
         difference = difference_to_published(table, cell)
         facts.append(("difference", ABSENT if difference is None else form.signed(difference)))
-    if cell.seconds_per_epoch is not None:
+    if cell.seconds_per_epoch is not None and table.experiment.kind != "seconds":
         milliseconds = number_format("ms").moments(cell.seconds_per_epoch)
         facts.append(("milliseconds per epoch", milliseconds))
     if cell.parameters is not None:

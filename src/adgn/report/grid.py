@@ -115,7 +115,7 @@ def grids(table: TableResults) -> list[Grid]:
     return [
         _grid(
             table,
-            f"{experiment.name}-{group}" if group else experiment.name,
+            f"{experiment.name}--{group}" if group else experiment.name,
             f"{group}: {score} against the number of layers; mean ± standard deviation, "
             f"{better} is better",
             "layers",
@@ -138,7 +138,7 @@ def time_grid(table: TableResults) -> Grid | None:
         entries = tuple(_entry(form, cell, cell.seconds_per_epoch) for cell in mine)
         blocks.append(Block((Line("measured", row.title, entries),)))
     return Grid(
-        f"{experiment.name}-time",
+        f"{experiment.name}--epoch-time",
         f"{experiment.title}: milliseconds per epoch, evaluation included",
         "method",
         tuple(Head(_column_title(column)) for column in experiment.columns),

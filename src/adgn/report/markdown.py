@@ -6,6 +6,10 @@ from adgn.report.grid import Entry, Grid, Line
 
 __all__ = ["escape_markdown", "markdown_grid", "markdown_table"]
 
+_SPECIALS = "\\`*_[]|#"
+# Not every renderer lets a backslash escape these.
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+
 
 def escape_markdown(text: str) -> str:
     r"""Text that stays as it is in a table of Markdown, on one line.
@@ -14,7 +18,7 @@ def escape_markdown(text: str) -> str:
         >>> escape_markdown("a|b *c*")
         'a\\|b \\*c\\*'
     """
-    escaped = "".join(f"\\{c}" if c in "\\`*_[]<>|#" else c for c in text)
+    escaped = "".join(_ENTITIES.get(c) or (f"\\{c}" if c in _SPECIALS else c) for c in text)
     return " ".join(escaped.split())
 
 

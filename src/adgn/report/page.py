@@ -63,7 +63,7 @@ def _facts(results: Results) -> list[tuple[str, str]]:
     when = "" if not dates else dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
     facts = [
         ("budget", results.budget),
-        ("cells", state_text(dict(results.statuses))),
+        ("cells", state_text(dict(results.statuses)).rstrip(".")),
         ("measured", when),
         ("adgn", results.version or ""),
     ]
@@ -85,7 +85,7 @@ def _section(table: TableResults) -> dict[str, Any]:
         "name": experiment.name,
         "title": experiment.title,
         "summary": experiment.summary,
-        "budget": experiment.budget,
+        "budget": f"Budget {experiment.budget.name}: {experiment.budget.text}".rstrip(": .") + ".",
         "state": state_text(counts),
         "grids": [(grid, _widths(grid)) for grid in mine],
         "legend": legend,
@@ -93,12 +93,16 @@ def _section(table: TableResults) -> dict[str, Any]:
         "dots": [dot_svg(chart) for chart in dot_charts(table)],
         "dots_caption": DOTS_CAPTION,
         "lines": [line_svg(chart) for chart in depth_charts(table)],
-        "lines_caption": f"{experiment.metric.title} against the number of layers, mean over the "
-        "runs. Dashed grey line: the constant predictor.",
+        "lines_caption": f"{_sentence(experiment.metric.title)} against the number of layers, mean "
+        "over the runs. Dashed grey line: the constant predictor.",
         "time": None if time is None else (time, _widths(time)),
         "curves": _curves(table),
         "cells": _cells(table),
     }
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _curves(table: TableResults) -> list[tuple[str, str, list[str]]]:
@@ -123,8 +127,9 @@ def _cells(table: TableResults) -> list[CellView]:
     ]
 
 
-def _widths(grid: Grid) -> tuple[int, int]:
-    """Characters that the longest mean and the longest deviation take, for alignment."""
+def _widths(grid: Grid) -> tuple[int, str]:
+    """The room for the longest mean and the longest deviation, for alignment, in CSS."""
     entries = [e for block in grid.blocks for line in block.lines for e in line.entries]
     means = max((len(entry.mean) for entry in entries if entry.numeric), default=0)
-    return means, max((len(entry.spread) for entry in entries), default=0)
+    spread = max((len(entry.spread) for entry in entries), default=0)
+    return means, f"calc({spread}ch + 0.35em)" if spread else "0px"

@@ -16,7 +16,8 @@ from adgn.report.results import Moments
 __all__ = ["dot_svg", "line_svg", "panels_svg"]
 
 WIDTH = 340
-CHARACTER = 6.3  # a wide estimate for 11 px text: labels must not be cut off
+LONGEST = 22  # characters of a name before it is shortened
+CHARACTER = 6.8  # a wide estimate for 11 px text: labels must not be cut off
 DASHES = ("", "6 3", "2 2.5", "8 3 2 3", "1 3", "10 4", "4 2 1 2 1 2", "3 3", "12 3", "5 1.5")
 MARKERS = (
     "M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0 -7 0Z",
@@ -35,9 +36,9 @@ MARKERS = (
 def line_svg(chart: LineChart, *, small: bool = False) -> str:
     """A line chart; a `small` one has no names at the lines and fewer ticks."""
     width, height = (220, 132) if small else (WIDTH, 236)
-    longest = max(len(series.label) for series in chart.series)
+    longest = max(len(_short(series.label)) for series in chart.series)
     left, top, bottom = 44, 24 if small else 42, 22 if small else 34
-    right = 8 if small else min(18 + CHARACTER * longest, 0.42 * width)
+    right = 8 if small else 18 + CHARACTER * longest
     heights = [y for series in chart.series for piece in series.pieces for _, y in piece]
     places = [x for series in chart.series for x, _ in series.points]
     parts = [_text(0, 12, chart.title, "title")]
@@ -67,7 +68,7 @@ def line_svg(chart: LineChart, *, small: bool = False) -> str:
 def dot_svg(chart: DotChart) -> str:
     """Measured values as dots with their deviation, published ones as open diamonds."""
     step, top = 21, 46
-    left = min(10 + CHARACTER * max(len(dot.label) for dot in chart.dots), 150)
+    left = 10 + CHARACTER * max(len(_short(dot.label)) for dot in chart.dots)
     height = top + step * len(chart.dots) + 22
     values: list[float] = []
     for dot in chart.dots:
@@ -218,12 +219,12 @@ def _names(
     parts = []
     for place, (_, index, label) in zip(places, ends, strict=True):
         parts.append(_marker(index % len(MARKERS), x + 4, place))
-        parts.append(_text(x + 12, place + 4, label, "name"))
+        parts.append(_text(x + 12, place + 4, _short(label), "name"))
     return parts
 
 
 def _dot(dot: Dot, y: float, left: float, x_at: Callable[[float], float], log: bool) -> list[str]:
-    parts = [_text(left - 10, y + 4, dot.label, "name", "end")]
+    parts = [_text(left - 10, y + 4, _short(dot.label), "name", "end")]
 
     def bar(value: Moments, kind: str, level: float) -> None:
         if value.std and value.mean is not None and not log:
@@ -262,6 +263,10 @@ def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
 def _text(x: float, y: float, text: str, kind: str, anchor: str = "start") -> str:
     place = f' text-anchor="{anchor}"' if anchor != "start" else ""
     return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}"{place}>{escape(text)}</text>'
+
+
+def _short(label: str) -> str:
+    return label if len(label) <= LONGEST else f"{label[: LONGEST - 1]}…"
 
 
 def _tick(value: float) -> str:
