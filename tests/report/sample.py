@@ -297,6 +297,18 @@ def depth_table():
 TABLES = (property_table, time_table, heterophily_table, depth_table)
 
 
+def first_rows(table, count):
+    """The same table with its first rows only."""
+
+    def shorter():
+        definition, cells = table()
+        rows = definition["rows"][:count]
+        keys = [row["key"] for row in rows]
+        return definition | {"rows": rows}, [c for c in cells if c["row"] in keys]
+
+    return shorter
+
+
 def build_results(folder: Path, tables=TABLES) -> Path:
     """Writes a results directory and returns it."""
     names = []

@@ -124,7 +124,7 @@ def dot_charts(table: TableResults) -> list[DotChart]:
         for row in experiment.rows:
             cell = table.cells[row.key, column.key]
             score = _scaled(table, table.score(cell))
-            word = "" if score is not None and score.finite else cell.status
+            word: str = "" if score is not None and score.finite else cell.status
             if score is not None and not score.finite:
                 word = NOT_FINITE
             dots.append(Dot(row.title, score, _scaled(table, cell.published), word))
