@@ -16,6 +16,10 @@ def test_ticks_are_inside_evenly_spaced_and_not_too_many(low, width, count):
     assert all(abs(step - steps[0]) <= slack + 1e-9 * abs(low) for step in steps)
 
 
+def test_an_empty_range_has_one_tick():
+    assert ticks(2.0, 2.0) == [2.0]
+
+
 def test_a_single_value_gets_a_range():
     for value in (0.0, 3.0, -2.0):
         low, high = limits([value])

@@ -77,7 +77,7 @@ def test_constant_and_quoted_rows(sample):
         "1.542",
     ]
     (grid,) = grids(sample.tables[2])
-    quoted = block(grid, "GGCN (published, not run)")
+    quoted = block(grid, "GGCN (published)")
     assert texts(quoted, "quoted")[4] == "84.86 ± 4.55"
 
 

@@ -100,8 +100,8 @@ def test_the_numbers_are_those_of_the_json(open_page, sample):
         form = number_format(table.experiment.metric.unit)
         shown = page.evaluate(
             """name => Object.fromEntries([...document.querySelectorAll(
-                `#${name} > .scroll tr.measured td[data-cell]`)].map(td => [td.dataset.cell,
-                [td.querySelector('.m')?.textContent ?? td.textContent,
+                `#${name} > .scroll td[data-cell], #${name} > .tables td[data-cell]`)]
+                .map(td => [td.dataset.cell, [td.querySelector('.m')?.textContent ?? td.textContent,
                  td.querySelector('.s')?.textContent ?? '']]))""",
             name,
         )

@@ -100,3 +100,12 @@ def test_two_files_for_one_cell(folder):
     cells = folder / "property" / "cells"
     shutil.copy(cells / "gcn--sssp.json", cells / "other.json")
     assert "is a second file for row='gcn', column='sssp'" in message(folder)
+
+
+def test_null_is_what_is_not_known(folder):
+    path = folder / "property" / "cells" / "gcn--sssp.json"
+    content = json.loads(path.read_text())
+    known = ("format", "experiment", "row", "column", "budget", "status")
+    write(path, {key: value if key in known else None for key, value in content.items()})
+    cell = read_results(folder).tables[0].cells["gcn", "sssp"]
+    assert (cell.environment, cell.runs, cell.settings, cell.score) == ({}, (), {}, None)

@@ -66,3 +66,10 @@ def test_a_file_of_panels_carries_its_colours(sample):
     assert "prefers-color-scheme: dark" in root.find(f"{SVG}style").text
     panels = root.findall(f"{SVG}svg")
     assert len({(p.get("x"), p.get("y")) for p in panels}) == len(panels) == 4
+
+
+def test_a_run_of_one_epoch_is_drawn():
+    chart = LineChart("k", "t", "epoch", "y", (Series("train", ((1.0, 0.3),)),))
+    for small in (True, False):
+        ElementTree.fromstring(text := line_svg(chart, small=small))
+        assert "polyline" in text

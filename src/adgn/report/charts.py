@@ -156,13 +156,14 @@ def curve_chart(table: TableResults, cell: Cell, title: str) -> LineChart | None
     curve = cell.curve
     if curve is None or not curve.epochs:
         return None
+    known = curve.metric == table.experiment.metric.name
     train = tuple(zip(map(float, curve.epochs), curve.train, strict=False))
     val = tuple(zip(map(float, curve.epochs), curve.val, strict=False))
     return LineChart(
         key=f"curve-{cell.experiment}--{cell.row}--{cell.column}",
         title=title,
         x_label="epoch",
-        y_label=curve.metric,
+        y_label=_axis_label(table, scaled=False) if known else curve.metric,
         series=(Series("train", train), Series("validation", val)),
     )
 
@@ -181,6 +182,8 @@ def ticks(low: float, high: float, count: int = 5) -> list[float]:
         >>> ticks(0.13, 0.94)
         [0.2, 0.4, 0.6, 0.8]
     """
+    if high <= low:
+        return [low]
     rough = (high - low) / count
     power = 10.0 ** floor(log10(rough))
     # The round step whose ratio to the wished one is nearest to 1.
@@ -211,7 +214,9 @@ def _reference(table: TableResults, column: Column) -> tuple[str, float] | None:
     return "constant predictor", constant.mean
 
 
-def _axis_label(table: TableResults) -> str:
+def _axis_label(table: TableResults, *, scaled: bool = True) -> str:
     metric = table.experiment.metric
+    if not scaled:  # values as they are stored: shares, not percent
+        return metric.title
     unit = number_format(metric.unit).label
     return f"{metric.title}, {unit}" if unit and unit not in metric.title else metric.title

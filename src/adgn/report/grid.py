@@ -108,7 +108,9 @@ def grids(table: TableResults) -> list[Grid]:
     label = number_format(metric.unit).label
     better = "higher" if metric.higher_is_better else "lower"
     score = f"{metric.title}{f', {label}' if label and label not in metric.title else ''}"
-    caption = f"{experiment.title}: {score}; mean ± standard deviation, {better} is better"
+    subject = "" if score.lower() == experiment.title.lower() else f"{experiment.title}: "
+    caption = f"{subject}{score}; mean ± standard deviation, {better} is better"
+    caption = caption[:1].upper() + caption[1:]
     if experiment.kind != "depth":
         return [_grid(table, experiment.name, caption, "method", experiment.columns)]
     groups = list(dict.fromkeys(column.group or "" for column in experiment.columns))
@@ -167,7 +169,9 @@ def _grid(
         lines = [Line("measured", row.title, measured)]
         if any(cell.published for cell in cells):
             lines += _published_lines(table, form, cells)
-        lines.append(Line("runs", "runs", tuple(Entry(runs_text(cell)) for cell in cells)))
+        runs = tuple(Entry(runs_text(cell)) for cell in cells)
+        if any(entry.mean != ABSENT for entry in runs):
+            lines.append(Line("runs", "runs", runs))
         blocks.append(Block(tuple(lines)))
     constant = [table.constant(column) for column in columns]
     if any(constant):
@@ -177,7 +181,7 @@ def _grid(
         values = [quoted.values.get(column.key) for column in columns]
         if any(values):
             entries = tuple(_reference(form, value) for value in values)
-            blocks.append(Block((Line("quoted", f"{quoted.title} (published, not run)", entries),)))
+            blocks.append(Block((Line("quoted", f"{quoted.title} (published)", entries),)))
     heads = tuple(
         Head(str(c.layers) if c.layers is not None else c.title, c.note or "") for c in columns
     )

@@ -15,9 +15,9 @@ __all__ = ["html_page", "state_text"]
 
 TITLE = "A-DGN reproduction report"
 DOTS_CAPTION = (
-    "Filled dots: measured, with the standard deviation as a bar. Open diamonds: published. "
-    "Dashed line: the constant predictor."
+    "Filled dots: measured, with the standard deviation as a bar. Open diamonds: published."
 )
+CONSTANT = "Dashed line: the constant predictor."
 
 
 def html_page(results: Results) -> str:
@@ -91,10 +91,10 @@ def _section(table: TableResults) -> dict[str, Any]:
         "legend": legend,
         "notes": experiment.notes,
         "dots": [dot_svg(chart) for chart in dot_charts(table)],
-        "dots_caption": DOTS_CAPTION,
+        "dots_caption": f"{DOTS_CAPTION} {CONSTANT}" if experiment.constant else DOTS_CAPTION,
         "lines": [line_svg(chart) for chart in depth_charts(table)],
         "lines_caption": f"{_sentence(experiment.metric.title)} against the number of layers, mean "
-        "over the runs. Dashed grey line: the constant predictor.",
+        f"over the runs.{f' {CONSTANT}' if experiment.constant else ''}",
         "time": None if time is None else (time, _widths(time)),
         "curves": _curves(table),
         "cells": _cells(table),

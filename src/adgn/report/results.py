@@ -8,7 +8,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 __all__ = [
     "FORMAT",
@@ -36,6 +36,15 @@ class ReportError(ValueError):
 class _Record(BaseModel):
     # A later writer may add fields; those that are here must have the right type.
     model_config = ConfigDict(frozen=True, extra="ignore")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_unknown(cls, content: Any) -> Any:
+        """A null stands for what is not known: the same as a field that is not there."""
+        if not isinstance(content, dict):
+            return content
+        required = {name for name, field in cls.model_fields.items() if field.is_required()}
+        return {k: v for k, v in content.items() if v is not None or k in required}
 
 
 class Moments(_Record):

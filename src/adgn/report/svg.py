@@ -95,7 +95,7 @@ def dot_svg(chart: DotChart) -> str:
 
 def panels_svg(panels: Sequence[str], title: str, columns: int = 2, note: str = "") -> str:
     """Several charts in one file that stands on its own, with its own colours."""
-    gap, pad, head = 28, 16, 34
+    gap, pad, head = 28, 16, 50
     sizes = [_size(panel) for panel in panels]
     rows = [list(range(k, min(k + columns, len(panels)))) for k in range(0, len(panels), columns)]
     columns = min(columns, len(panels))

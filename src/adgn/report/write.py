@@ -18,7 +18,7 @@ from adgn.training.files import write_atomically
 
 __all__ = ["ReportFiles", "collect", "figure_svg", "markdown_report", "write_report"]
 
-LEGEND = "Filled: measured. Open: published. Dashed: constant predictor."
+LEGEND, CONSTANT = "Filled: measured. Open: published.", "Dashed: constant predictor."
 
 
 @dataclass(frozen=True)
@@ -96,9 +96,9 @@ def figure_svg(table: TableResults) -> str:
     if not charts:
         raise ReportError(f"experiment={table.experiment.name!r} has no measured cell to draw yet")
     panels = [dot_svg(c) if isinstance(c, DotChart) else line_svg(c) for c in charts]
-    depth = table.experiment.kind == "depth"
-    note = "Dashed grey line: constant predictor." if depth else LEGEND
-    return panels_svg(panels, table.experiment.title, note=note)
+    notes = ["" if table.experiment.kind == "depth" else LEGEND]
+    notes.append(CONSTANT if table.experiment.constant else "")
+    return panels_svg(panels, table.experiment.title, note=" ".join(filter(None, notes)))
 
 
 def collect(folder: Path, out: Path) -> list[Path]:
