@@ -1,1 +1,20 @@
-"""Results as tables and pictures."""
+"""Results as tables, pictures and a page."""
+
+from adgn.report.headline import headline_table
+from adgn.report.page import html_page, state_text
+from adgn.report.results import ReportError, Results, TableResults, read_results
+from adgn.report.write import ReportFiles, collect, markdown_report, write_report
+
+__all__ = [
+    "ReportError",
+    "ReportFiles",
+    "Results",
+    "TableResults",
+    "collect",
+    "headline_table",
+    "html_page",
+    "markdown_report",
+    "read_results",
+    "state_text",
+    "write_report",
+]

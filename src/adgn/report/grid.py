@@ -1,0 +1,243 @@
+"""A table before it is Markdown, LaTeX or HTML: the same lines and the same texts for all three."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Literal
+
+from adgn.report.numbers import ABSENT, NumberFormat, number_format
+from adgn.report.results import Cell, Column, Moments, TableResults
+
+__all__ = [
+    "Block",
+    "Entry",
+    "Grid",
+    "Head",
+    "Line",
+    "anchor",
+    "difference_to_published",
+    "grids",
+    "runs_text",
+    "time_grid",
+]
+
+Role = Literal["measured", "published", "difference", "runs", "constant", "quoted"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One place of a table.
+
+    Attributes:
+        mean: The number, or a word where there is none.
+        spread: `± std`, or empty.
+        best: Whether it is the best measured value of its column.
+        cell: The cell that it links to.
+    """
+
+    mean: str
+    spread: str = ""
+    best: bool = False
+    cell: Cell | None = None
+
+    @property
+    def text(self) -> str:
+        """The whole in one piece."""
+        return f"{self.mean} {self.spread}".rstrip()
+
+    @property
+    def numeric(self) -> bool:
+        """Whether it is a number, to be aligned with the others."""
+        return self.mean[-1:].isdigit() and " of " not in self.mean
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a table, with its label."""
+
+    role: Role
+    label: str
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True)
+class Block:
+    """What belongs to one method: measured, published, difference, runs."""
+
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True)
+class Head:
+    """The heading of a column."""
+
+    title: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table: caption, column headings and blocks of lines."""
+
+    key: str
+    caption: str
+    corner: str
+    heads: tuple[Head, ...]
+    blocks: tuple[Block, ...]
+
+
+def anchor(cell: Cell) -> str:
+    """The name of the place in the page that tells about a cell."""
+    return f"cell-{cell.experiment}--{cell.row}--{cell.column}"
+
+
+def runs_text(cell: Cell) -> str:
+    """How many runs a cell has, and of how many where some are missing."""
+    done = len(cell.runs)
+    if cell.status == "waiting" and not done:
+        return ABSENT
+    if done == cell.planned_runs or not cell.planned_runs:
+        return str(done) if done else ABSENT
+    return f"{done} of {cell.planned_runs}"
+
+
+def grids(table: TableResults) -> list[Grid]:
+    """The tables of an experiment: one, or for a depth experiment one per data set."""
+    experiment = table.experiment
+    metric = experiment.metric
+    label = number_format(metric.unit).label
+    better = "higher" if metric.higher_is_better else "lower"
+    score = f"{metric.title}{f', {label}' if label and label not in metric.title else ''}"
+    subject = "" if score.lower() == experiment.title.lower() else f"{experiment.title}: "
+    caption = f"{subject}{score}; mean ± standard deviation, {better} is better"
+    caption = caption[:1].upper() + caption[1:]
+    if experiment.kind != "depth":
+        return [_grid(table, experiment.name, caption, "method", experiment.columns)]
+    groups = list(dict.fromkeys(column.group or "" for column in experiment.columns))
+    return [
+        _grid(
+            table,
+            f"{experiment.name}--{group}" if group else experiment.name,
+            f"{group}: {score} against the number of layers; mean ± standard deviation, "
+            f"{better} is better",
+            "layers",
+            [column for column in experiment.columns if (column.group or "") == group],
+        )
+        for group in groups
+    ]
+
+
+def time_grid(table: TableResults) -> Grid | None:
+    """The time per epoch of each cell, where the experiment itself is not about that."""
+    experiment = table.experiment
+    form = number_format("ms")
+    cells = table.cells.values()
+    if experiment.kind == "seconds" or not any(cell.seconds_per_epoch for cell in cells):
+        return None
+    blocks = []
+    for row in experiment.rows:
+        mine = [table.cells[row.key, column.key] for column in experiment.columns]
+        entries = tuple(_entry(form, cell, cell.seconds_per_epoch) for cell in mine)
+        blocks.append(Block((Line("measured", row.title, entries),)))
+    return Grid(
+        f"{experiment.name}--epoch-time",
+        f"{experiment.title}: milliseconds per epoch, evaluation included",
+        "method",
+        tuple(Head(_column_title(column)) for column in experiment.columns),
+        tuple(blocks),
+    )
+
+
+def _column_title(column: Column) -> str:
+    if column.layers is None:
+        return column.title
+    return f"{column.group}, {column.layers}" if column.group else str(column.layers)
+
+
+def _grid(
+    table: TableResults, key: str, caption: str, corner: str, columns: Sequence[Column]
+) -> Grid:
+    experiment = table.experiment
+    form = number_format(experiment.metric.unit)
+    best = {column.key: _best(table, column) for column in columns}
+    blocks = []
+    for row in experiment.rows:
+        cells = [table.cells[row.key, column.key] for column in columns]
+        measured = tuple(
+            _entry(form, cell, table.score(cell), row.key in best[cell.column]) for cell in cells
+        )
+        lines = [Line("measured", row.title, measured)]
+        if any(cell.published for cell in cells):
+            lines += _published_lines(table, form, cells)
+        runs = tuple(Entry(runs_text(cell)) for cell in cells)
+        if any(entry.mean != ABSENT for entry in runs):
+            lines.append(Line("runs", "runs", runs))
+        blocks.append(Block(tuple(lines)))
+    constant = [table.constant(column) for column in columns]
+    if any(constant):
+        entries = tuple(_reference(form, value) for value in constant)
+        blocks.append(Block((Line("constant", "constant predictor", entries),)))
+    for quoted in experiment.quoted:
+        values = [quoted.values.get(column.key) for column in columns]
+        if any(values):
+            entries = tuple(_reference(form, value) for value in values)
+            blocks.append(Block((Line("quoted", f"{quoted.title} (published)", entries),)))
+    heads = tuple(
+        Head(str(c.layers) if c.layers is not None else c.title, c.note or "") for c in columns
+    )
+    return Grid(key, caption, corner, heads, tuple(blocks))
+
+
+def _published_lines(
+    table: TableResults, form: NumberFormat, cells: Sequence[Cell]
+) -> tuple[Line, Line]:
+    published = tuple(_reference(form, cell.published) for cell in cells)
+    differences = []
+    for cell in cells:
+        difference = difference_to_published(table, cell)
+        differences.append(Entry(ABSENT if difference is None else form.signed(difference)))
+    return Line("published", "published", published), Line(
+        "difference", "difference", tuple(differences)
+    )
+
+
+def difference_to_published(table: TableResults, cell: Cell) -> float | None:
+    """Measured minus published, where both are there and finite."""
+    score, published = table.score(cell), cell.published
+    if score is None or published is None or score.mean is None or published.mean is None:
+        return None
+    difference = score.mean - published.mean
+    return difference if isfinite(difference) else None
+
+
+def _entry(form: NumberFormat, cell: Cell, value: Moments | None, best: bool = False) -> Entry:
+    if value is None:
+        word = {"failed": "failed", "waiting": "waiting", "partial": "under way"}.get(cell.status)
+        return Entry(word or ABSENT, cell=cell)
+    # Of a single run there is no deviation to tell, whatever the file says.
+    spread = form.spread(value.std) if value.finite and len(cell.runs) != 1 else ""
+    if cell.status == "failed":  # some runs were made before one failed
+        return Entry(f"{form.plain(value.mean)}, then failed", cell=cell)
+    return Entry(form.plain(value.mean), spread, best, cell)
+
+
+def _reference(form: NumberFormat, value: Moments | None) -> Entry:
+    if value is None:
+        return Entry(ABSENT)
+    return Entry(form.plain(value.mean), form.spread(value.std) if value.finite else "")
+
+
+def _best(table: TableResults, column: Column) -> frozenset[str]:
+    """The rows with the best value of a column; ties as they are shown count alike."""
+    form = number_format(table.experiment.metric.unit)
+    means: dict[str, float] = {}
+    for row in table.experiment.rows:
+        cell = table.cells[row.key, column.key]
+        score = table.score(cell)
+        if cell.status != "failed" and score is not None and score.finite:
+            means[row.key] = score.mean or 0.0
+    if len(means) < 2:  # best of one says nothing
+        return frozenset()
+    choose: Callable[..., float] = max if table.experiment.metric.higher_is_better else min
+    top = form.plain(choose(means.values()))
+    return frozenset(key for key, mean in means.items() if form.plain(mean) == top)

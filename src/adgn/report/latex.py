@@ -1,0 +1,85 @@
+r"""Tables in LaTeX, for `\usepackage{booktabs}`."""
+
+from adgn.report.grid import Entry, Grid, Line
+
+__all__ = ["escape_latex", "latex_grid"]
+
+_SPECIALS = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "%": r"\%",
+    "_": r"\_",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "−": "$-$",
+    "±": r"$\pm$",
+    "×": r"$\times$",
+    "–": "--",
+    "“": "``",
+    "”": "''",
+    "ε": r"$\varepsilon$",
+    "γ": r"$\gamma$",
+    "Φ": r"$\Phi$",
+}
+
+
+def escape_latex(text: str) -> str:
+    r"""Text that LaTeX sets as it is.
+
+    Example:
+        >>> escape_latex("100 % of a_b")
+        '100 \\% of a\\_b'
+    """
+    return " ".join("".join(_SPECIALS.get(c, c) for c in text).split())
+
+
+def latex_grid(grid: Grid) -> str:
+    """A table of a report, complete with its float; the best values are bold."""
+    head = [escape_latex(grid.corner), *(escape_latex(column.title) for column in grid.heads)]
+    notes = [
+        f"{escape_latex(column.title)}: {escape_latex(column.note)}"
+        for column in grid.heads
+        if column.note
+    ]
+    caption = ". ".join([f"{escape_latex(grid.caption)}. Bold: the best of its column", *notes])
+    body = []
+    for block in grid.blocks:
+        body += [_line(line) for line in block.lines]
+        body.append(r"\addlinespace")
+    return "\n".join(
+        [
+            r"% needs \usepackage{booktabs}",
+            r"\begin{table}",
+            r"\centering",
+            rf"\caption{{{caption}.}}",
+            rf"\label{{tab:{grid.key}}}",
+            rf"\begin{{tabular}}{{l{'r' * len(grid.heads)}}}",
+            r"\toprule",
+            " & ".join(head) + r" \\",
+            r"\midrule",
+            *body[:-1],
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\end{table}",
+            "",
+        ]
+    )
+
+
+def _line(line: Line) -> str:
+    label = escape_latex(line.label)
+    if line.role in ("published", "difference", "runs"):
+        label = rf"\quad {label}"
+    return " & ".join([label, *(_entry(entry) for entry in line.entries)]) + r" \\"
+
+
+def _entry(entry: Entry) -> str:
+    text = escape_latex(entry.text)
+    return rf"\textbf{{\boldmath {text}}}" if entry.best else text

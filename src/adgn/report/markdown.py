@@ -1,0 +1,60 @@
+"""Tables in Markdown."""
+
+from collections.abc import Sequence
+
+from adgn.report.grid import Entry, Grid, Line
+
+__all__ = ["escape_markdown", "markdown_grid", "markdown_table"]
+
+_SPECIALS = "\\`*_[]|#"
+# Not every renderer lets a backslash escape these.
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+
+
+def escape_markdown(text: str) -> str:
+    r"""Text that stays as it is in a table of Markdown, on one line.
+
+    Example:
+        >>> escape_markdown("a|b *c*")
+        'a\\|b \\*c\\*'
+    """
+    escaped = "".join(_ENTITIES.get(c) or (f"\\{c}" if c in _SPECIALS else c) for c in text)
+    return " ".join(escaped.split())
+
+
+def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table whose cells are Markdown already; the first column left, the others right."""
+    lines = [
+        f"| {' | '.join(head)} |",
+        f"|:---|{'---:|' * (len(head) - 1)}",
+        *(f"| {' | '.join(row)} |" for row in rows),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def markdown_grid(grid: Grid) -> str:
+    """A table of a report; the best measured value of each column is bold."""
+    head = [grid.corner]
+    for column in grid.heads:
+        note = f" ({escape_markdown(column.note)})" if column.note else ""
+        head.append(escape_markdown(column.title) + note)
+    rows = [
+        [_label(line), *(_entry(entry) for entry in line.entries)]
+        for block in grid.blocks
+        for line in block.lines
+    ]
+    return f"{escape_markdown(grid.caption)}. Bold: the best of its column.\n\n" + markdown_table(
+        head, rows
+    )
+
+
+def _label(line: Line) -> str:
+    label = escape_markdown(line.label)
+    if line.role in ("published", "difference", "runs"):
+        return f"*{label}*"
+    return f"**{label}**" if line.role == "measured" else label
+
+
+def _entry(entry: Entry) -> str:
+    text = escape_markdown(entry.text)
+    return f"**{text}**" if entry.best else text

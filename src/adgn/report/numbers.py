@@ -1,0 +1,87 @@
+"""How numbers are written. Every table, page and figure of a report takes them from here."""
+
+from dataclasses import dataclass
+from math import isfinite
+
+from adgn.report.results import Moments
+
+__all__ = ["ABSENT", "NOT_FINITE", "NumberFormat", "duration", "number_format"]
+
+ABSENT = "–"
+NOT_FINITE = "not finite"
+MINUS = "−"
+
+
+@dataclass(frozen=True)
+class NumberFormat:
+    """A fixed number of decimals, so that columns align.
+
+    Args:
+        decimals: Digits behind the point.
+        scale: What values are multiplied by before they are shown.
+        label: The unit as a heading names it.
+
+    Example:
+        >>> percent = number_format("%")
+        >>> percent.plain(0.8895), percent.spread(0.0031), percent.signed(-0.012)
+        ('88.95', '± 0.31', '−1.20')
+        >>> percent.moments(Moments(mean=0.8895, std=0.0031))
+        '88.95 ± 0.31'
+    """
+
+    decimals: int
+    scale: float = 1.0
+    label: str = ""
+
+    def plain(self, value: float | None) -> str:
+        """A value on its own."""
+        if value is None or not isfinite(value):
+            return NOT_FINITE
+        # Adding 0.0 after rounding turns a negative zero into zero.
+        rounded = round(self.scale * value, self.decimals) + 0.0
+        return f"{rounded:.{self.decimals}f}".replace("-", MINUS)
+
+    def spread(self, std: float | None) -> str:
+        """A standard deviation; empty where there is none."""
+        return "" if std is None or not isfinite(std) else f"± {self.plain(std)}"
+
+    def signed(self, value: float) -> str:
+        """A difference, with its sign unless it rounds to zero."""
+        text = self.plain(value)
+        zero = not any(digit in text for digit in "123456789")
+        return text if zero or text.startswith(MINUS) or text == NOT_FINITE else f"+{text}"
+
+    def moments(self, value: Moments) -> str:
+        """Mean ± standard deviation in one piece."""
+        spread = self.spread(value.std) if value.finite else ""
+        return f"{self.plain(value.mean)} {spread}".rstrip()
+
+
+_FORMATS = {
+    "": NumberFormat(3),
+    "%": NumberFormat(2, 100.0, "%"),
+    "s": NumberFormat(2, label="s"),
+    "ms": NumberFormat(1, 1000.0, "ms"),  # for times stored in seconds
+}
+
+
+def number_format(unit: str) -> NumberFormat:
+    """The format for a metric's unit: `""`, `"%"` or `"s"`; or `"ms"` for short times."""
+    return _FORMATS[unit]
+
+
+def duration(seconds: float | None) -> str:
+    """A stretch of time, to be read rather than compared.
+
+    Example:
+        >>> duration(0.25), duration(312.4), duration(9000)
+        ('0.25 s', '5 min 12 s', '2 h 30 min')
+    """
+    if seconds is None or not isfinite(seconds):
+        return ABSENT
+    if seconds < 60:
+        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

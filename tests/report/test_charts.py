@@ -1,0 +1,59 @@
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adgn.report.charts import Series, curve_chart, depth_charts, dot_charts, limits, ticks
+
+
+@given(st.floats(-1e5, 1e5), st.floats(1e-3, 1e5), st.integers(3, 6))
+def test_ticks_are_inside_evenly_spaced_and_not_too_many(low, width, count):
+    found = ticks(low, low + width, count)
+    slack = 1e-6 * width
+    assert 1 <= len(found) <= 2 * count + 2
+    assert all(low - slack <= tick <= low + width + slack for tick in found)
+    steps = [b - a for a, b in pairwise(found)]
+    assert all(abs(step - steps[0]) <= slack + 1e-9 * abs(low) for step in steps)
+
+
+def test_an_empty_range_has_one_tick():
+    assert ticks(2.0, 2.0) == [2.0]
+
+
+def test_a_single_value_gets_a_range():
+    for value in (0.0, 3.0, -2.0):
+        low, high = limits([value])
+        assert low < value < high
+
+
+def test_gaps_split_a_line():
+    line = Series("a", ((1, 1.0), (2, None), (3, 2.0), (4, float("inf")), (5, 3.0), (6, 4.0)))
+    assert line.pieces == [[(1, 1.0)], [(3, 2.0)], [(5, 3.0), (6, 4.0)]]
+
+
+def test_depth_charts_hold_the_scores_in_percent(sample):
+    table = sample.tables[3]
+    photo, computers = depth_charts(table)
+    assert photo.log_x
+    assert photo.reference == ("constant predictor", 25.0)
+    score = table.cells["gcn", "photo-10"].score.mean
+    assert dict(photo.series[0].points)[10] == 100 * score
+    assert dict(computers.series[0].points)[30] is None
+    assert depth_charts(sample.tables[0]) == []
+
+
+def test_dot_charts_tell_what_is_missing(sample):
+    charts = dot_charts(sample.tables[0])
+    assert [chart.title for chart in charts][2] == "sssp, published as “Eccentricity”"
+    assert [dot.word for dot in charts[2].dots][1:3] == ["failed", "waiting"]
+    assert charts[1].dots[3].word == "not finite"
+    assert dot_charts(sample.tables[3]) == []
+
+
+def test_curves_hold_train_and_validation(sample):
+    table = sample.tables[0]
+    cell = table.cells["gcn", "sssp"]
+    chart = curve_chart(table, cell, "GCN")
+    assert [series.label for series in chart.series] == ["train", "validation"]
+    assert tuple(y for _, y in chart.series[1].points) == cell.curve.val
+    assert curve_chart(table, table.cells["gat", "sssp"], "GAT") is None

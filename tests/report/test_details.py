@@ -1,0 +1,48 @@
+from adgn.report.details import cell_view
+
+
+def view(table, row, column):
+    experiment = table.experiment
+    rows = {r.key: r for r in experiment.rows}
+    columns = {c.key: c for c in experiment.columns}
+    return cell_view(table, rows[row], columns[column])
+
+
+def test_a_cell_tells_where_its_number_comes_from(sample):
+    found = view(sample.tables[0], "gcn", "sssp")
+    facts = dict(found.facts)
+    assert facts["published"] == "0.847 ± 0.003 (“GCN”, “Eccentricity” in the paper)"
+    assert facts["trainable parameters"] == "6061"
+    assert facts["date"] == "2026-11-16"
+    assert found.run_heads == [
+        "seed",
+        "split",
+        "validation",
+        "test",
+        "best epoch",
+        "epochs",
+        "time",
+    ]
+    assert [run[0] for run in found.runs] == ["41", "95", "12", "35"]
+    assert found.runs[0][4:] == ["540", "640", "5 min 0 s"]
+    assert ("model.num_layers", "20") in found.settings
+    assert ("trials", "6, 1 failed") in found.search
+    assert ("model.epsilon", "1.0, 0.1") in found.search
+    assert ("git_commit", "–") in found.environment
+
+
+def test_settings_of_a_split(sample):
+    found = view(sample.tables[2], "mlp", "texas")
+    assert found.settings_by_split == [("0", [("model.num_layers", "4")])]
+
+
+def test_summaries(sample):
+    table = sample.tables[0]
+    assert view(table, "gat", "sssp").summary == "failed"
+    assert view(table, "gin", "sssp").summary == "waiting"
+    assert view(table, "gin", "diameter").summary.endswith(", 2 of 4 runs")
+    assert view(table, "gcnii", "laplacian").summary == "not finite, 4 runs"
+
+
+def test_titles_of_depth_cells_name_data_set_and_layers(sample):
+    assert view(sample.tables[3], "gcn", "photo-5").title == "GCN, photo, 5 layers"

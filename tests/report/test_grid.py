@@ -1,0 +1,99 @@
+from adgn.report.grid import difference_to_published, grids, runs_text, time_grid
+
+
+def block(grid, title):
+    return next(b for b in grid.blocks if b.lines[0].label == title)
+
+
+def texts(block, role):
+    return [e.text for line in block.lines if line.role == role for e in line.entries]
+
+
+def test_measured_published_difference_and_runs(sample):
+    table = sample.tables[0]
+    (grid,) = grids(table)
+    cell = table.cells["a-dgn-ws", "diameter"]
+    mine = block(grid, "A-DGN ws")
+    assert texts(mine, "measured")[0] == f"{cell.score.mean:.3f} ± {cell.score.std:.3f}".replace(
+        "-", "−"
+    )
+    assert texts(mine, "published") == [
+        "−0.519 ± 0.181",
+        "−3.242 ± 0.075",
+        "0.430 ± 0.100",
+        "–",
+    ]
+    difference = cell.score.mean - cell.published.mean
+    assert difference_to_published(table, cell) == difference
+    assert texts(mine, "difference")[0] == f"{difference:+.3f}".replace("-", "−")
+    assert texts(mine, "runs") == ["4"] * 4
+
+
+def test_what_is_not_there_is_said(sample):
+    (grid,) = grids(sample.tables[0])
+    assert texts(block(grid, "GAT"), "measured")[2] == "failed"
+    assert texts(block(grid, "GAT"), "runs")[2] == "0 of 4"
+    assert texts(block(grid, "GIN"), "measured")[2] == "waiting"
+    assert texts(block(grid, "GIN"), "runs")[0] == "2 of 4"
+    assert texts(block(grid, "GCNII"), "measured")[1] == "not finite"
+    assert texts(block(grid, "GCNII"), "difference")[1] == "–"
+
+
+def test_a_single_run_has_no_deviation(sample):
+    (grid,) = grids(sample.tables[0])
+    assert texts(block(grid, "GCNII"), "measured")[2] == "0.650"
+
+
+def test_a_row_without_published_values_has_no_such_lines(sample):
+    (grid,) = grids(sample.tables[0])
+    ours = next(b for b in grid.blocks if b.lines[0].label.startswith("Ours"))
+    assert [line.role for line in ours.lines] == ["measured", "runs"]
+
+
+def test_the_best_of_each_column_by_the_direction_of_the_metric(sample):
+    for table, choose in ((sample.tables[0], min), (sample.tables[2], max)):
+        (grid,) = grids(table)
+        for index, column in enumerate(table.experiment.columns):
+            means = {
+                row.title: table.score(cell).mean
+                for row in table.experiment.rows
+                if (cell := table.cells[row.key, column.key]).status in ("done", "partial")
+                and table.score(cell).finite
+            }
+            best = [
+                b.lines[0].label
+                for b in grid.blocks
+                if b.lines[0].role == "measured" and b.lines[0].entries[index].best
+            ]
+            assert best == [choose(means, key=means.get)]
+
+
+def test_constant_and_quoted_rows(sample):
+    (grid,) = grids(sample.tables[0])
+    assert texts(block(grid, "constant predictor"), "constant") == [
+        "1.750",
+        "0.950",
+        "1.112",
+        "1.542",
+    ]
+    (grid,) = grids(sample.tables[2])
+    quoted = block(grid, "GGCN (published)")
+    assert texts(quoted, "quoted")[4] == "84.86 ± 4.55"
+
+
+def test_a_depth_experiment_has_a_table_per_data_set(sample):
+    photo, computers = grids(sample.tables[3])
+    assert [head.title for head in photo.heads] == ["1", "2", "3", "5", "10", "20", "30"]
+    assert texts(block(photo, "constant predictor"), "constant") == ["25.00"] * 7
+    assert texts(block(computers, "GCN"), "measured")[6] == "waiting"
+
+
+def test_times_per_epoch_in_milliseconds(sample):
+    cell = sample.tables[0].cells["gcn", "sssp"]
+    entry = time_grid(sample.tables[0]).blocks[0].lines[0].entries[2]
+    assert entry.mean == f"{1000 * cell.seconds_per_epoch.mean:.1f}"
+    assert time_grid(sample.tables[1]) is None
+
+
+def test_cells_measured_without_runs_claim_none(sample):
+    assert runs_text(sample.tables[1].cells["gcn", "sssp"]) == "–"

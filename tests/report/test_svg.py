@@ -1,0 +1,75 @@
+import re
+from itertools import pairwise
+from xml.etree import ElementTree
+
+import pytest
+
+from adgn.report.charts import LineChart, Series, curve_chart, depth_charts, dot_charts
+from adgn.report.svg import DASHES, MARKERS, dot_svg, line_svg, panels_svg
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def drawings(results):
+    for table in results.tables:
+        yield from map(line_svg, depth_charts(table))
+        yield from map(dot_svg, dot_charts(table))
+        for cell in table.cells.values():
+            chart = curve_chart(table, cell, "A & <B>")
+            if chart is not None:
+                yield line_svg(chart, small=True)
+
+
+def test_every_chart_is_a_labelled_image_with_finite_places(sample):
+    keys = set()
+    for text in drawings(sample):
+        root = ElementTree.fromstring(text)
+        assert root.get("role") == "img"
+        title, description = root.find(f"{SVG}title"), root.find(f"{SVG}desc")
+        assert root.get("aria-labelledby") == f"{title.get('id')} {description.get('id')}"
+        assert title.text
+        assert len(description.text) > 20
+        assert not re.search(r"[\" ,M L(](nan|-?inf)", text)
+        keys.add(title.get("id"))
+    assert len(keys) == sum(1 for _ in drawings(sample))
+
+
+def test_lines_differ_in_colour_marker_and_dashes(sample):
+    assert len(set(DASHES)) == len(DASHES) == len(MARKERS) == len(set(MARKERS))
+    root = ElementTree.fromstring(line_svg(depth_charts(sample.tables[3])[0]))
+    lines = list(root.iter(f"{SVG}polyline"))
+    assert len({line.get("class") for line in lines}) == len(lines) == 6
+    assert len({line.get("stroke-dasharray") for line in lines}) == 6
+    names = [t for t in root.iter(f"{SVG}text") if t.get("class") == "name"]
+    assert [name.text for name in names] == ["A-DGN", "DGC", "GCNII", "GIN", "GAT", "GCN"]
+    heights = [float(name.get("y")) for name in names]
+    assert all(b - a >= 10 for a, b in pairwise(heights))
+
+
+def test_places_follow_the_values():
+    points = ((1.0, 0.0), (2.0, 1.0), (4.0, 3.0))
+    chart = LineChart("k", "t", "x", "y", (Series("a", points),), (1, 2, 4), log_x=True)
+    (line,) = ElementTree.fromstring(line_svg(chart)).iter(f"{SVG}polyline")
+    (x0, y0), (x1, y1), (x2, y2) = [map(float, p.split(",")) for p in line.get("points").split()]
+    assert x1 - x0 == pytest.approx(x2 - x1, abs=0.2)
+    assert (y0 - y1) * 2 == pytest.approx(y1 - y2, abs=0.4)
+
+
+def test_nothing_measured_is_said():
+    chart = LineChart("k", "t", "x", "y", (Series("a", ((1.0, None),)),))
+    assert "nothing measured yet" in line_svg(chart)
+
+
+def test_a_file_of_panels_carries_its_colours(sample):
+    text = panels_svg([dot_svg(c) for c in dot_charts(sample.tables[0])], "Title <&>", note="n")
+    root = ElementTree.fromstring(text)
+    assert "prefers-color-scheme: dark" in root.find(f"{SVG}style").text
+    panels = root.findall(f"{SVG}svg")
+    assert len({(p.get("x"), p.get("y")) for p in panels}) == len(panels) == 4
+
+
+def test_a_run_of_one_epoch_is_drawn():
+    chart = LineChart("k", "t", "epoch", "y", (Series("train", ((1.0, 0.3),)),))
+    for small in (True, False):
+        ElementTree.fromstring(text := line_svg(chart, small=small))
+        assert "polyline" in text
