@@ -41,7 +41,7 @@ class Options:
     root: str | None = None
     threads: int | None = None
     max_edges: int | None = None
-    slowest: float = 120.0
+    slowest: float = 30.0
 
     @property
     def turns(self) -> int:
