@@ -306,6 +306,8 @@ def test_autocast():
         ({"phi": 3}, TypeError, "phi is a int"),
         ({"act": "tahn"}, ValueError, "act='tahn' is not known. Did you mean 'tanh'"),
         ({"act": 3}, TypeError, "act is a int"),
+        ({"bias": "no"}, TypeError, "bias='no' is not valid; it must be True or False"),
+        ({"phi": "gat", "phi_kwargs": {"heads": 0}}, ValueError, "heads=0 is not valid"),
     ],
 )
 def test_wrong_arguments_are_named(arguments, error, message):

@@ -170,6 +170,12 @@ def check_count(name: str, value: int) -> None:
         raise ValueError(f"{name}={value!r} is not valid; it must be an integer of at least 1")
 
 
+def check_flag(name: str, value: bool) -> None:
+    """Raises unless `value` is `True` or `False`."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name}={value!r} is not valid; it must be True or False")
+
+
 def _values_hidden(tensor: Tensor) -> bool:
     """Whether entries cannot be read: inside `torch.func`'s vmap, or while compiling."""
     return torch.compiler.is_compiling() or bool(

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from adgn.graph import Adjacency, edge_list
-from adgn.graph.checks import check_count, check_features, check_positive
+from adgn.graph.checks import check_count, check_features, check_flag, check_positive
 from adgn.nn.aggregation import (
     LinearAggregation,
     check_aggregated,
@@ -95,6 +95,7 @@ class AntiSymmetricConv(nn.Module):
         check_count("num_iters", num_iters)
         check_positive("epsilon", epsilon)
         check_gamma(gamma)
+        check_flag("bias", bias)
         self.in_channels = in_channels
         self.num_iters = num_iters
         self.epsilon = epsilon

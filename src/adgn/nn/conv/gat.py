@@ -6,6 +6,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from adgn.graph import Adjacency, SparseOperator, edges_with_loops
+from adgn.graph.checks import check_count
 from adgn.graph.layout import Normalization
 from adgn.nn.conv.base import GraphConvolution
 
@@ -59,6 +60,7 @@ class GATConv(GraphConvolution, pyg.GATConv):  # type: ignore[misc]
         edge_dim: int | None = None,
         bias: bool = True,
     ) -> None:
+        check_count("heads", heads)
         if concat and out_channels % heads:
             raise ValueError(
                 f"heads={heads} does not divide out_channels={out_channels}; the heads' outputs "

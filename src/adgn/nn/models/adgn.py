@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from adgn.graph import Adjacency
-from adgn.graph.checks import check_count
+from adgn.graph.checks import check_count, check_flag
 from adgn.nn.antisymmetric import AntiSymmetricConv, as_one_integration, integrate_layers
 from adgn.nn.conv import GraphConvolution
 from adgn.nn.integration import Memory
@@ -233,6 +233,8 @@ class ADGN(GraphNetwork):
         if edge_dim is not None:
             phi_kwargs = {**(phi_kwargs or {}), "edge_dim": edge_dim}
         check_count("hidden_channels", hidden_channels)
+        check_flag("weight_sharing", weight_sharing)
+        check_flag("train_recurrent", train_recurrent)
         propagation = AntiSymmetricPropagation(
             hidden_channels,
             num_layers,
