@@ -102,7 +102,7 @@ def reproduce(
 
     names = None if models is None else [name.strip() for name in models.split(",") if name.strip()]
     if show:
-        _list(experiments or [], budget, names)
+        _list(experiments or [], names)
         return
     place = out if out is not None else Path("reproduction") / budget
     try:
@@ -162,12 +162,14 @@ def _print(result: "Reproduction") -> None:
     out.print(f"adgn report {escape(str(result.path))}", highlight=False, soft_wrap=True)
 
 
-def _list(experiments: list[str], budget: str, models: list[str] | None) -> None:
+def _list(experiments: list[str], models: list[str] | None) -> None:
     from adgn.experiments.summary import listing
 
     out = console()
-    for title, text, columns, rows in listing(experiments, budget, models):
-        out.print(escape(title), highlight=False, style="bold")
-        out.print(escape(text), highlight=False, soft_wrap=True)
-        print_table(columns, rows)
+    for entry in listing(experiments, models):
+        out.print(escape(entry.title), highlight=False, style="bold")
+        out.print(escape(entry.summary), highlight=False, soft_wrap=True)
+        print_table(("", ""), entry.about)
+        columns = ("budget", "cells", "configurations tried", "final runs", "core time", "")
+        print_table(columns, entry.budgets)
         out.print()

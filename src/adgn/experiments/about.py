@@ -18,6 +18,7 @@ from adgn.training.tasks.trees import TreeConfig
 
 __all__ = ["constant_predictor", "outline", "prepare_data"]
 
+SMOKE_NOTE = "This is a check that everything works: the numbers mean nothing."
 Progress = Callable[[int, int], None]
 
 
@@ -109,7 +110,7 @@ def outline(
             {key: value for key, value in asdict(column).items() if key != "settings"}
             for column in columns
         ],
-        "notes": list(experiment.notes),
+        "notes": [*([SMOKE_NOTE] if budget_name == "smoke" else []), *experiment.notes],
         "constant": dict(constant),
         "quoted": [
             {

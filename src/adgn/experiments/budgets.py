@@ -42,6 +42,7 @@ class Budget:
         settings: Of all runs, nested.
         by_column: Settings of the runs of single columns, on top.
         layers: In figures over the depth, the numbers of layers; `None`: all.
+        columns: Keys of the columns that are filled; `None`: all.
         whole_selection: Everything is one study by the task's protocol; the cell is its result.
         timed_epochs: For times: how many epochs, after one that does not count.
         seconds_per_cell: Measured on two cores, one thread a cell; `None`: not measured.
@@ -54,6 +55,7 @@ class Budget:
     settings: Mapping[str, Any] = field(default_factory=dict)
     by_column: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     layers: tuple[int, ...] | None = None
+    columns: tuple[str, ...] | None = None
     whole_selection: bool = False
     timed_epochs: int = 3
     seconds_per_cell: float | None = None
@@ -101,11 +103,13 @@ BUDGETS: Mapping[str, Mapping[str, Budget]] = {
             },
         ),
         "trees": Budget(
-            _NOTHING + "5 permutations of the values, 2 passes.",
+            _NOTHING + "Radius 2 to 5, 5 permutations of the values, 4 units, 2 passes.",
             settings={
                 "task": {"permutations": 5},
+                "model": {"hidden_channels": 4},
                 "loop": {"max_epochs": 2, "passes_per_epoch": 1},
             },
+            columns=("radius-2", "radius-3", "radius-4", "radius-5"),
         ),
         "depth": Budget(
             _NOTHING + "1 and 2 layers of 4 units, 1 initialisation on 1 split, 1 epoch.",

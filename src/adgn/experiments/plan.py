@@ -119,9 +119,15 @@ class CellPlan:
         for key in ("device", "checkpoint"):  # without effect on scores
             config.pop(key)
         config["task"].pop("root", None)
-        budget = asdict(self.budget)
-        for key in ("text", "seconds_per_cell", "layers", "settings", "by_column"):
-            budget.pop(key)  # words, or part of the configuration above
+        # Words and estimates do not count, and the settings are part of the configuration above.
+        search = self.budget.search
+        budget = {
+            "search": None if search is None else asdict(search),
+            "seeds": self.budget.seeds,
+            "splits": self.budget.splits,
+            "whole_selection": self.budget.whole_selection,
+            "timed_epochs": self.budget.timed_epochs,
+        }
         about = {
             "format": FORMAT,
             "experiment": [self.experiment.name, self.experiment.kind, self.experiment.borrows],
@@ -138,8 +144,12 @@ class CellPlan:
 
 def planned_columns(experiment: Experiment, budget: Budget) -> tuple[Column, ...]:
     """The columns of an experiment that a budget fills."""
-    layers = budget.layers
-    return tuple(c for c in experiment.columns if layers is None or c.layers in layers)
+    layers, keys = budget.layers, budget.columns
+    return tuple(
+        column
+        for column in experiment.columns
+        if (layers is None or column.layers in layers) and (keys is None or column.key in keys)
+    )
 
 
 def plan_cell(experiment: str, row: str, column: str, budget: str) -> CellPlan:

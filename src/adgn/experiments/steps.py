@@ -15,7 +15,7 @@ from adgn.experiments.budgets import SEARCH_SEED
 from adgn.experiments.cells import Cell, plain, summarised
 from adgn.experiments.plan import CellPlan, plan_cell
 from adgn.experiments.results import ResultsDirectory
-from adgn.experiments.trees import normalised_accuracy
+from adgn.experiments.trees import add_normalised
 from adgn.selection import Run, grid_size, protocol_of, select
 from adgn.selection.executors import Poll
 from adgn.selection.worker import WorkerSpec, work
@@ -187,13 +187,7 @@ def _with_run(plan: CellPlan, cell: Cell, run: Run, folder: Path, stop: threadin
     scores = result["scores"]
     notes = list(result["notes"])
     if plan.experiment.name == "trees":
-        options = config.model.options
-        layers = 1 if options.get("weight_sharing", False) else config.model.num_layers
-        value = normalised_accuracy(
-            scores["train"]["accuracy"], config.model.hidden_channels, layers
-        )
-        scores["train"]["normalised_accuracy"] = value
-        notes.append(f"normalised accuracy {value:.2f}")
+        notes.append(f"normalised accuracy {add_normalised(config, scores):.2f}")
     record = {
         "seed": run.seed,
         "split": run.split,

@@ -1,14 +1,27 @@
 """Tables of results and of plans, as text."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from adgn.experiments.api import plan_cells
+from adgn.experiments.budgets import BUDGETS
 from adgn.experiments.driver import Job
 from adgn.experiments.plan import CellPlan
+from adgn.selection import grid_size
 
-__all__ = ["listing", "shown_score", "summary_tables"]
+__all__ = ["Listing", "listing", "shown_score", "summary_tables"]
 
 Table = tuple[str, list[str], list[list[str]]]
+
+
+@dataclass(frozen=True)
+class Listing:
+    """What `adgn reproduce --list` says about an experiment."""
+
+    title: str
+    summary: str
+    about: list[list[str]]
+    budgets: list[list[str]]
 
 
 def shown_score(plan: CellPlan, score: Mapping[str, float | None] | None) -> str:
@@ -53,28 +66,33 @@ def _shown(job: Job) -> str:
     return text
 
 
-def listing(
-    experiments: Sequence[str], budget: str, models: Sequence[str] | None
-) -> Iterator[tuple[str, str, list[str], list[list[str]]]]:
-    """Per experiment a title, what the budget does, column names, and a table of its plan."""
-    plans = plan_cells(experiments, budget, models)
-    for name in dict.fromkeys(plan.experiment.name for plan in plans):
-        mine = [plan for plan in plans if plan.experiment.name == name]
-        first = mine[0]
-        columns = dict.fromkeys(plan.column.key for plan in mine)
-        rows = list(dict.fromkeys(plan.row.key for plan in mine))
-        runs = sum(plan.planned_runs for plan in mine)
-        seconds = first.budget.seconds_per_cell
-        hours = "not measured" if seconds is None else f"{len(mine) * seconds / 3600:.1f} h"
-        yield (
-            f"{name}: {first.experiment.title}",
-            f"{first.experiment.summary} {first.budget.text}",
-            ["", ""],
-            [
-                ["rows", ", ".join(rows)],
-                ["columns", ", ".join(columns)],
-                ["cells", str(len(mine))],
-                ["final runs", str(runs)],
-                ["time of one core", hours],
-            ],
-        )
+def listing(experiments: Sequence[str], models: Sequence[str] | None) -> Iterator[Listing]:
+    """Per experiment a title, what it is, and two tables: its outline, and what budgets do."""
+    everything = {budget: plan_cells(experiments, budget, models) for budget in BUDGETS}
+    for name in dict.fromkeys(plan.experiment.name for plan in everything["paper"]):
+        mine = {
+            budget: [plan for plan in plans if plan.experiment.name == name]
+            for budget, plans in everything.items()
+        }
+        experiment = mine["paper"][0].experiment
+        about = [
+            ["rows", ", ".join(dict.fromkeys(plan.row.key for plan in mine["paper"]))],
+            ["columns", ", ".join(dict.fromkeys(plan.column.key for plan in mine["paper"]))],
+        ]
+        budgets = [_budget_line(budget, plans) for budget, plans in mine.items()]
+        yield Listing(f"{name}: {experiment.title}", experiment.summary, about, budgets)
+
+
+def _budget_line(budget: str, plans: Sequence[CellPlan]) -> list[str]:
+    trials = sum(_trials(plan) for plan in plans)
+    runs = sum(plan.planned_runs for plan in plans)
+    seconds = plans[0].budget.seconds_per_cell
+    time = "unknown" if seconds is None else f"{len(plans) * seconds / 3600:.1f} h"
+    return [budget, str(len(plans)), str(trials), str(runs), time, plans[0].budget.text]
+
+
+def _trials(plan: CellPlan) -> int:
+    search, space = plan.budget.search, plan.space
+    if search is None or space is None:
+        return 0
+    return min(search.trials or grid_size(space), grid_size(space))

@@ -1,13 +1,15 @@
 """Tree-NeighborsMatch: how much a fixed-size state can carry from the leaves to the root."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from adgn.experiments.definition import Column, Experiment, Metric, Row
 from adgn.experiments.tables import adgn_row, baseline_rows
 from adgn.selection import named_space
 from adgn.selection.spaces import nested
+from adgn.training import TrainConfig
 
-__all__ = ["EXPERIMENT", "normalised_accuracy"]
+__all__ = ["EXPERIMENT", "add_normalised", "normalised_accuracy"]
 
 TASK = "tree-neighbors-match"
 
@@ -30,6 +32,18 @@ def normalised_accuracy(accuracy: float, channels: int, distinct_layers: int) ->
         3.125
     """
     return 100 * accuracy / (channels * distinct_layers)
+
+
+def add_normalised(config: TrainConfig, scores: Mapping[str, dict[str, Any]]) -> float:
+    """Adds the normalised accuracy to the train scores of a run, and gives it back."""
+    shared = config.model.options.get("weight_sharing", False)
+    value = normalised_accuracy(
+        scores["train"]["accuracy"],
+        config.model.hidden_channels,
+        1 if shared else config.model.num_layers,
+    )
+    scores["train"]["normalised_accuracy"] = value
+    return value
 
 
 EXPERIMENT = Experiment(

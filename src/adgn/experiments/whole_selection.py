@@ -8,8 +8,9 @@ from adgn.experiments.cells import Cell, summarised, write_cell
 from adgn.experiments.driver import Job, Watch
 from adgn.experiments.plan import CellPlan
 from adgn.experiments.results import ResultsDirectory
+from adgn.experiments.trees import add_normalised
 from adgn.experiments.worker import failed_cell
-from adgn.selection import SelectionResult, grid_size, select
+from adgn.selection import Run, SelectionResult, grid_size, select
 from adgn.training import to_toml
 
 __all__ = ["SelectionOptions", "select_cell"]
@@ -56,19 +57,17 @@ def select_cell(
 
 def _filled(plan: CellPlan, cell: Cell, result: SelectionResult) -> Cell:
     record = result.record
-    runs = []
+    by_split = {int(split): values for split, values in record["settings_by_split"].items()}
+    runs, notes = [], []
     for run in record["runs"]:
-        scores = dict(run["scores"].items())
-        runs.append(
-            {
-                "seed": run["seed"],
-                "split": run["split"],
-                "scores": scores,
-                "epochs": None,
-                "best_epoch": None,
-                "seconds": None,
-            }
+        scores = {split: dict(values) for split, values in run["scores"].items()}
+        config = plan.config(
+            by_split.get(run["split"], result.settings), Run(run["seed"], run["split"])
         )
+        if plan.experiment.name == "trees":
+            notes.append(f"normalised accuracy {add_normalised(config, scores):.2f}")
+        unknown = dict.fromkeys(("epochs", "best_epoch", "seconds"))
+        runs.append({"seed": run["seed"], "split": run["split"], "scores": scores, **unknown})
     space = plan.space or {}
     about: dict[str, Any] = {
         "space": space,
@@ -78,14 +77,13 @@ def _filled(plan: CellPlan, cell: Cell, result: SelectionResult) -> Cell:
         "seconds": record["trial_seconds"],
     }
     first = plan.protocol.runs()[0]
-    settings = {int(split): values for split, values in record["settings_by_split"].items()}
-    chosen = settings.get(first.split, result.settings) if first.split is not None else None
     cell = {
         **cell,
         "runs": runs,
         "search": about,
         "settings": result.settings,
         "settings_by_split": record["settings_by_split"],
-        "config": to_toml(plan.config(chosen or result.settings, first)),
+        "config": to_toml(plan.config(by_split.get(first.split or 0, result.settings), first)),
+        "notes": notes,
     }
     return summarised(plan, cell)
