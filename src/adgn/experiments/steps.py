@@ -81,6 +81,8 @@ def do_step(
         Interrupted: It was stopped.
         StepFailedError: A run failed; its cause is attached.
     """
+    # A failure of before is over once this step has something to save.
+    cell = {**cell, "status": "partial" if cell["runs"] else "waiting", "error": None}
     if plan.experiment.kind == "seconds":
         save(_timed(plan, cell, stop))
     elif step == 0:
