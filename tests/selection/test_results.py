@@ -138,3 +138,16 @@ def test_nothing_to_select_from(tiny):
         select(**{**tiny, "executor": Nowhere()})
     with pytest.raises(SelectionError, match=r"no trial of 'tiny' has a score \(0 failed\)"):
         choose(*StudyFolder("tiny", tiny["folder"]).open())
+
+
+def test_without_the_test_split(tiny):
+    first = select(**tiny, evaluate_test=False)
+    assert first.test == {}
+    assert first.record["tested_before"] == []
+    assert all("test" not in run["scores"] for run in first.record["runs"])
+    again = select(**tiny)  # looked at now, with the same selection
+    assert again.settings == first.settings
+    assert again.validation == first.validation
+    assert again.test["log10_mse"].mean is not None
+    assert again.record["tested_before"] == []
+    assert select(**tiny, evaluate_test=False).test == again.test

@@ -5,7 +5,7 @@ import sys
 import typer
 from rich.markup import escape
 
-from adgn.cli import analyze, bench, data, demo, lists, report, select, study, train
+from adgn.cli import analyze, bench, data, demo, lists, report, reproduce, select, study, train
 from adgn.cli.console import error_console
 
 app = typer.Typer(
@@ -32,6 +32,7 @@ app.add_typer(data.app, name="data")
 app.add_typer(demo.app, name="demo")
 app.command()(analyze.analyze)
 app.command()(bench.bench)
+app.command()(reproduce.reproduce)
 app.command()(report.report)
 
 

@@ -34,7 +34,7 @@ from adgn.selection.worker import WorkerSpec, first_cause
 from adgn.training import resolve_config
 from adgn.training.files import write_atomically
 
-__all__ = ["StudyFolder", "select"]
+__all__ = ["StudyFolder", "select", "terminate_as_interrupt"]
 
 ROOT = Path("studies")
 Watch = Callable[[StudyStatus], None]
@@ -116,6 +116,7 @@ def select(
     splits: Sequence[int] | None = None,
     seed: int | None = None,
     retry_failed: bool = False,
+    evaluate_test: bool = True,
     heartbeat: int = HEARTBEAT_SECONDS,
     grace: int = GRACE_SECONDS,
     watch: Watch | None = None,
@@ -146,6 +147,8 @@ def select(
         splits: Instead of all of the protocol's.
         seed: Of a random or TPE search.
         retry_failed: Run trials again that crashed (not those that diverged).
+        evaluate_test: Whether the test split is looked at for the selected configuration; if not,
+            `test` is empty.
         heartbeat: Seconds between two signs of life of a trial.
         grace: Seconds without one after which a trial is given to another worker.
         watch: Told about once a second how far the study is.
@@ -199,9 +202,9 @@ def select(
         place.write(url)
         plan(opened, definition, retry_failed=retry_failed)
     spec = WorkerSpec(name, url, str(place.path.resolve()), 0, heartbeat, grace)
-    with _terminate_as_interrupt():
+    with terminate_as_interrupt():
         _run(where, spec, opened, definition, watch)
-        return conclude(opened, definition, place.path, progress)
+        return conclude(opened, definition, place.path, progress, evaluate_test)
 
 
 def _run(
@@ -297,7 +300,7 @@ def _definition(
 
 
 @contextmanager
-def _terminate_as_interrupt() -> Iterator[None]:
+def terminate_as_interrupt() -> Iterator[None]:
     """SIGTERM stops a study as Ctrl-C does."""
     if threading.current_thread() is not threading.main_thread():
         yield

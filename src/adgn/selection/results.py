@@ -86,12 +86,16 @@ def choose(study: Study, definition: StudyDefinition) -> dict[int | None, Frozen
 
 
 def conclude(
-    study: Study, definition: StudyDefinition, folder: Path, progress: Progress | None = None
+    study: Study,
+    definition: StudyDefinition,
+    folder: Path,
+    progress: Progress | None = None,
+    evaluate_test: bool = True,
 ) -> SelectionResult:
     """Selects, looks at the test split once, and writes selected.toml and selection.json.
 
     Where selection.json is there already for the same selection, it is read and nothing is
-    computed.
+    computed. With `evaluate_test=False` the test split is left alone.
     """
     chosen = choose(study, definition)
     status = study_status(study, definition)
@@ -106,16 +110,22 @@ def conclude(
         for split, trial in chosen.items()
     }
     before = _earlier(folder)
-    if before is not None and before["selected_trials"] == selected:
+    enough = before is not None and (bool(before["test"]) or not evaluate_test)
+    if before is not None and enough and before["selected_trials"] == selected:
         if before["trials"] != counts:
             before = {**before, "trials": counts}
             _write(folder / "selection.json", before)
         return _result(study, definition, folder, before)
-    runs = _final_runs(definition, folder, chosen, progress)
+    if evaluate_test:
+        runs = _final_runs(definition, folder, chosen, progress)
+    else:
+        runs = _recorded_runs(definition, chosen)
     best = trial_params(chosen[None])
     first = definition.protocol.runs()[0]
     published = task_entry(definition.task).published(definition.config(best, first))
-    tested = [] if before is None else [*before["tested_before"], before["selected_trials"]]
+    tested = [] if before is None else list(before["tested_before"])
+    if before is not None and before["test"]:
+        tested.append(before["selected_trials"])
     record = {
         "study": study.study_name,
         "task": definition.task,
@@ -134,7 +144,7 @@ def conclude(
             str(split): trial_params(trial) for split, trial in chosen.items() if split is not None
         },
         "validation": _summaries(definition, runs, definition.metric_split),
-        "test": _summaries(definition, runs, "test"),
+        "test": _summaries(definition, runs, "test") if evaluate_test else {},
         "published": None if published is None else asdict(published),
         "runs": [
             {"seed": run.seed, "split": run.split, "scores": _plain(scores)}
@@ -183,6 +193,19 @@ def _final_runs(
             }
     if progress is not None:
         progress(len(runs), len(runs))
+    return scores
+
+
+def _recorded_runs(
+    definition: StudyDefinition, chosen: Mapping[int | None, FrozenTrial]
+) -> dict[Run, dict[str, dict[str, float]]]:
+    """The scores that the selected trials were compared by; nothing is computed."""
+    scores: dict[Run, dict[str, dict[str, float]]] = {}
+    for run in definition.protocol.runs():
+        trial = chosen[run.split if definition.protocol.per_split else None]
+        for record in trial.user_attrs["runs"]:
+            if Run(record["seed"], record["split"]) == run:
+                scores[run] = {definition.metric_split: read_scores(record["scores"])}
     return scores
 
 

@@ -1,0 +1,122 @@
+"""What is known before anything runs: the data, the constant predictor, and the table's outline."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import torch
+
+from adgn.data import BENCHMARKS, prepare
+from adgn.data.property import prepare_property
+from adgn.experiments.budgets import find_budget
+from adgn.experiments.definition import Experiment
+from adgn.experiments.plan import FORMAT, CellPlan, planned_columns
+from adgn.training import resolve_config, shared_data
+from adgn.training.tasks import task_entry
+from adgn.training.tasks.properties import PropertyConfig
+from adgn.training.tasks.trees import TreeConfig
+
+__all__ = ["constant_predictor", "outline", "prepare_data"]
+
+SMOKE_NOTE = "This is a check that everything works: the numbers mean nothing."
+Progress = Callable[[int, int], None]
+
+
+def prepare_data(plans: Sequence[CellPlan], progress: Progress | None = None) -> None:
+    """Makes all data sets of some cells ready, once, before workers ask for them.
+
+    Raises:
+        DataError: One is missing and cannot be fetched, or damaged.
+    """
+    for name in dict.fromkeys(plan.column.task for plan in plans):
+        if name in BENCHMARKS:
+            prepare(name)
+    tasks = (plan.base.task for plan in plans)
+    for settings in dict.fromkeys(t.settings() for t in tasks if isinstance(t, PropertyConfig)):
+        prepare_property(settings, None, progress)
+
+
+def constant_predictor(plans: Sequence[CellPlan]) -> dict[str, dict[str, float | None]]:
+    """The score of the best prediction that ignores the input, by column (by group for depths)."""
+    constant: dict[str, dict[str, float | None]] = {}
+    for plan in plans:
+        key = plan.column.group or plan.column.key
+        if key not in constant and plan.experiment.kind != "seconds":
+            constant[key] = {"mean": _constant(plan), "std": None}
+    return constant
+
+
+def _constant(plan: CellPlan) -> float:
+    task = plan.base.task
+    if isinstance(task, TreeConfig):
+        # Each permutation is asked with every key, so that all 2^radius answers are as frequent.
+        return 0.5**task.radius
+    build = task_entry(task.name).build
+    values = []
+    with shared_data():
+        for split in plan.protocol.splits or (None,):
+            config = resolve_config(plan.base, {} if split is None else {"task": {"split": split}})
+            data = build(config, torch.device("cpu"), None)
+            values.append(data.constant[plan.experiment.metric.name])
+    return sum(values) / len(values)
+
+
+def outline(
+    experiment: Experiment,
+    budget_name: str,
+    rows: set[str],
+    constant: Mapping[str, Mapping[str, float | None]],
+) -> dict[str, Any]:
+    """The content of experiment.json.
+
+    Args:
+        experiment: The experiment.
+        budget_name: The budget.
+        rows: Keys of the rows that are run; the published values of others are quoted.
+        constant: The constant predictor by column.
+    """
+    budget = find_budget(budget_name, experiment.name)
+    columns = planned_columns(experiment, budget)
+    quoted = {title: dict(values) for title, values in experiment.quoted.items()}
+    for row in experiment.rows:
+        if row.key in rows:
+            continue
+        cells = {
+            column.key: CellPlan(experiment, row, column, budget_name, budget).published()
+            for column in columns
+        }
+        if any(cells.values()):
+            quoted[row.title] = {key: cell for key, cell in cells.items() if cell is not None}
+    metric = experiment.metric
+    return {
+        "format": FORMAT,
+        "name": experiment.name,
+        "title": experiment.title,
+        "summary": experiment.summary,
+        "kind": experiment.kind,
+        "budget": {"name": budget_name, "text": budget.text},
+        "metric": {
+            "name": metric.name,
+            "title": metric.title,
+            "higher_is_better": metric.higher_is_better,
+            "unit": metric.unit,
+        },
+        "rows": [
+            {"key": row.key, "title": row.title, "model": row.model}
+            for row in experiment.rows
+            if row.key in rows
+        ],
+        "columns": [
+            {key: value for key, value in asdict(column).items() if key != "settings"}
+            for column in columns
+        ],
+        "notes": [*([SMOKE_NOTE] if budget_name == "smoke" else []), *experiment.notes],
+        "constant": dict(constant),
+        "quoted": [
+            {
+                "title": title,
+                "values": {key: {"mean": c.mean, "std": c.std} for key, c in values.items()},
+            }
+            for title, values in quoted.items()
+        ],
+    }

@@ -1,0 +1,217 @@
+"""The paper's tables and figures from beginning to end."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from filelock import FileLock, Timeout
+
+from adgn.choices import unknown_name
+from adgn.data.root import ROOT_VARIABLE, data_root
+from adgn.experiments.about import constant_predictor, outline, prepare_data
+from adgn.experiments.budgets import BUDGETS, find_budget
+from adgn.experiments.definition import Experiment, Row
+from adgn.experiments.driver import Driver, Job, Watch
+from adgn.experiments.errors import ReproductionError
+from adgn.experiments.plan import CellPlan, planned_columns
+from adgn.experiments.registry import EXPERIMENTS, find_experiment
+from adgn.experiments.results import ResultsDirectory
+from adgn.experiments.whole_selection import SelectionOptions, select_cell
+from adgn.selection.api import terminate_as_interrupt
+from adgn.selection.executors.base import available_cores, check_workers
+
+__all__ = ["Reproduction", "plan_cells", "reproduce"]
+
+ROOT = Path("reproduction")
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What a call of `reproduce` left behind.
+
+    Attributes:
+        path: The results directory.
+        jobs: The cells that were asked for.
+        moved: Folders with results of other definitions that were moved aside.
+    """
+
+    path: Path
+    jobs: tuple[Job, ...]
+    moved: tuple[Path, ...]
+
+    @property
+    def failed(self) -> list[Job]:
+        """The cells that failed."""
+        return [job for job in self.jobs if job.cell["status"] == "failed"]
+
+
+def plan_cells(
+    experiments: Sequence[str] = (), budget: str = "laptop", models: Sequence[str] | None = None
+) -> list[CellPlan]:
+    """The cells of experiments under a budget, in the order of the tables.
+
+    Args:
+        experiments: Names; by default all.
+        budget: `"smoke"`, `"laptop"` or `"paper"`.
+        models: Names of models, or keys of rows; by default all.
+
+    Raises:
+        ValueError: A name is not known; the nearest one is told.
+
+    Example:
+        >>> [plan.name for plan in plan_cells(["trees"], "laptop", ["gcn"])][:2]
+        ['gcn--radius-2', 'gcn--radius-3']
+    """
+    if budget not in BUDGETS:
+        raise unknown_name("budget", budget, BUDGETS)
+    found = [find_experiment(name) for name in dict.fromkeys(experiments or EXPERIMENTS)]
+    for name in models or ():
+        known = {word for one in found for row in one.rows for word in (row.key, row.model)}
+        if name not in known:
+            raise unknown_name("model", name, known)
+    return [
+        CellPlan(one, row, column, budget, find_budget(budget, one.name))
+        for one in found
+        for row in _rows(one, models)
+        for column in planned_columns(one, find_budget(budget, one.name))
+    ]
+
+
+def _rows(experiment: Experiment, models: Sequence[str] | None) -> list[Row]:
+    wanted = None if models is None else set(models)
+    return [row for row in experiment.rows if wanted is None or {row.key, row.model} & wanted]
+
+
+def reproduce(
+    experiments: Sequence[str] = (),
+    *,
+    budget: str = "laptop",
+    models: Sequence[str] | None = None,
+    out: str | Path | None = None,
+    workers: int | None = None,
+    rounds: int | None = None,
+    retry_failed: bool = False,
+    root: str | Path | None = None,
+    executor: Literal["local", "ray"] = "local",
+    ray_address: str | None = None,
+    storage: str | None = None,
+    watch: Watch | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Reproduction:
+    """Measures tables and figures of the paper, cell by cell.
+
+    Called again, it goes on where it was stopped, in whatever way; a cell that was measured with
+    the same definition is not measured again.
+
+    Args:
+        experiments: Names; by default all.
+        budget: `"smoke"` (minutes, numbers mean nothing), `"laptop"`, or `"paper"`.
+        models: Names of models, or keys of rows; by default all.
+        out: The results directory; by default `reproduction/BUDGET`.
+        workers: Steps that run at a time, one thread each; by default one per core.
+        rounds: Stop after this many initialisations of each cell; by default all.
+        retry_failed: Try cells again that failed.
+        root: The data root.
+        executor: For the budget `"paper"`: `"local"` or `"ray"`.
+        ray_address: For the budget `"paper"`: the Ray cluster.
+        storage: For the budget `"paper"`: a database URL for the studies.
+        watch: Told what happens.
+        progress: Told how far the preparation of data is.
+
+    Raises:
+        ValueError: A name is not known.
+        DataError: A data set is missing or damaged.
+        ReproductionError: The results directory cannot be used.
+    """
+    if rounds is not None and rounds < 1:
+        raise ReproductionError(f"rounds={rounds} is not valid; give at least 1")
+    cores = available_cores()
+    check_workers(cores if workers is None else workers)
+    plans = plan_cells(experiments, budget, models)
+    if budget != "paper":
+        _refuse(
+            executor=executor if executor != "local" else None,
+            ray_address=ray_address,
+            storage=storage,
+        )
+    for plan in plans:
+        _ = plan.fingerprint, plan.rounds  # resolves configurations, spaces and protocols
+    results = ResultsDirectory(out if out is not None else ROOT / budget)
+    names = list(dict.fromkeys(plan.experiment.name for plan in plans))
+    with _data_root(root), terminate_as_interrupt():
+        results.open(budget, names)
+        with _held(results):
+            prepare_data(plans, progress)
+            jobs, moved = _begin(results, plans, rounds, retry_failed)
+            _write_outlines(results, budget, plans)
+            driver = Driver(results, jobs, watch or Watch())
+            driver.run("alone", 1, cores)
+            count = cores if workers is None else workers
+            options = SelectionOptions(count, executor, ray_address, storage)
+            for job in jobs:
+                if job.plan.budget.whole_selection and job.step is not None:
+                    select_cell(results, job, options, watch or Watch())
+            driver.run("together", count, 1)
+    return Reproduction(results.path, tuple(jobs), tuple(moved))
+
+
+def _refuse(**options: Any) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise ReproductionError(f"{name}={value!r} has no effect without budget='paper'")
+
+
+def _begin(
+    results: ResultsDirectory, plans: Sequence[CellPlan], rounds: int | None, retry: bool
+) -> tuple[list[Job], list[Path]]:
+    jobs, moved = [], []
+    for number, plan in enumerate(plans):
+        cell, aside = results.begin(plan)
+        jobs.append(Job(plan, cell, number, rounds, retry and cell["status"] == "failed"))
+        if aside is not None:
+            moved.append(aside)
+    return jobs, moved
+
+
+def _write_outlines(results: ResultsDirectory, budget: str, plans: Sequence[CellPlan]) -> None:
+    for name in dict.fromkeys(plan.experiment.name for plan in plans):
+        mine = [plan for plan in plans if plan.experiment.name == name]
+        rows = {plan.row.key for plan in mine} | results.rows_there(name)
+        about = outline(find_experiment(name), budget, rows, constant_predictor(mine))
+        results.write_experiment(name, about)
+
+
+@contextmanager
+def _held(results: ResultsDirectory) -> Iterator[None]:
+    lock = FileLock(results.path / ".lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise ReproductionError(
+            f"another `adgn reproduce` is at work in {results.path}; wait for it, or choose "
+            "another --out"
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def _data_root(root: str | Path | None) -> Iterator[None]:
+    """The data root in the environment, so that workers and configurations need not name it."""
+    if root is None:
+        yield
+        return
+    before = os.environ.get(ROOT_VARIABLE)
+    os.environ[ROOT_VARIABLE] = str(data_root(root))
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[ROOT_VARIABLE]
+        else:
+            os.environ[ROOT_VARIABLE] = before

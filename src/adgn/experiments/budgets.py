@@ -1,0 +1,225 @@
+"""How much each budget spends on each experiment: all numbers in one place, as data."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from adgn.choices import unknown_name
+
+__all__ = ["BUDGETS", "Budget", "BudgetName", "Search", "find_budget"]
+
+BudgetName = Literal["smoke", "laptop", "paper"]
+
+
+@dataclass(frozen=True)
+class Search:
+    """How the settings of a cell are found.
+
+    Attributes:
+        space: `"compact"` or `"paper"`.
+        trials: How many configurations at most; `None`: all of the space.
+        seeds: How many of the protocol's initialisations.
+        splits: Which of the protocol's splits; `None`: all, or the only one.
+        max_epochs: Epochs per run; `None`: the protocol's.
+    """
+
+    space: Literal["compact", "paper"] = "compact"
+    trials: int | None = None
+    seeds: int | None = 1
+    splits: tuple[int, ...] | None = None
+    max_epochs: int | None = None
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a budget does in one experiment.
+
+    Attributes:
+        text: In words.
+        search: How settings are found; `None`: the protocol's defaults, or borrowed ones.
+        seeds: How many of the protocol's initialisations the final runs have; `None`: all.
+        splits: Which splits they have; `None`: all.
+        settings: Of all runs, nested.
+        by_column: Settings of the runs of single columns, on top.
+        layers: In figures over the depth, the numbers of layers; `None`: all.
+        columns: Keys of the columns that are filled; `None`: all.
+        whole_selection: Everything is one study by the task's protocol; the cell is its result.
+        timed_epochs: For times: how many epochs, after one that does not count.
+        seconds_per_cell: Measured on two cores, one thread a cell; `None`: not measured.
+    """
+
+    text: str
+    search: Search | None = None
+    seeds: int | None = None
+    splits: tuple[int, ...] | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    by_column: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    layers: tuple[int, ...] | None = None
+    columns: tuple[str, ...] | None = None
+    whole_selection: bool = False
+    timed_epochs: int = 3
+    seconds_per_cell: float | None = None
+
+
+# Of random searches. The first seed with which the samples of 4 and 6 have every value of every
+# setting of the compact spaces, and of two values both equally often.
+SEARCH_SEED = 435
+
+# Passes over the train trees by radius. The protocol allows 50 000, which would take days.
+LAPTOP_TREE_PASSES = {2: 20_000, 3: 3000, 4: 2000, 5: 1000, 6: 400, 7: 200, 8: 100}
+
+_NOTHING = "A check that everything works: numbers mean nothing. "
+_TINY_GRAPHS = {"min_nodes": 6, "train": [2, 8], "val": [1, 4], "test": [1, 4]}
+
+BUDGETS: Mapping[str, Mapping[str, Budget]] = {
+    "smoke": {
+        "property": Budget(
+            _NOTHING + "24 small graphs; the better of 2 configurations after 1 epoch, then 2 "
+            "initialisations of 2 epochs.",
+            search=Search(trials=2, max_epochs=1),
+            seeds=2,
+            settings={"task": _TINY_GRAPHS, "loop": {"max_epochs": 2}},
+        ),
+        "property-time": Budget(
+            _NOTHING + "24 small graphs, 2 layers of 30 units, 1 epoch timed after a first one.",
+            settings={"task": _TINY_GRAPHS, "model": {"num_layers": 2}},
+            timed_epochs=1,
+        ),
+        "benchmarks": Budget(
+            _NOTHING + "No search; 1 initialisation on 1 split, 1 layer of 4 units, 2 epochs.",
+            seeds=1,
+            splits=(0,),
+            settings={
+                "model": {"num_layers": 1, "hidden_channels": 4},
+                "loop": {"max_epochs": 2},
+            },
+        ),
+        "heterophily": Budget(
+            _NOTHING + "No search; 2 splits, 1 layer of 4 units, 2 epochs.",
+            splits=(0, 1),
+            settings={
+                "model": {"num_layers": 1, "hidden_channels": 4},
+                "loop": {"max_epochs": 2},
+            },
+        ),
+        "trees": Budget(
+            _NOTHING + "Radius 2 to 5, 5 permutations of the values, 4 units, 2 passes.",
+            settings={
+                "task": {"permutations": 5},
+                "model": {"hidden_channels": 4},
+                "loop": {"max_epochs": 2, "passes_per_epoch": 1},
+            },
+            columns=("radius-2", "radius-3", "radius-4", "radius-5"),
+        ),
+        "depth": Budget(
+            _NOTHING + "1 and 2 layers of 4 units, 1 initialisation on 1 split, 1 epoch.",
+            seeds=1,
+            splits=(0,),
+            settings={"model": {"hidden_channels": 4}, "loop": {"max_epochs": 1}},
+            layers=(1, 2),
+        ),
+        "depth-heterophily": Budget(
+            _NOTHING + "2 and 4 layers of 4 units, 1 split, 1 epoch.",
+            splits=(0,),
+            settings={"model": {"hidden_channels": 4}, "loop": {"max_epochs": 1}},
+            layers=(2, 4),
+        ),
+    },
+    "laptop": {
+        "property": Budget(
+            "Search: at most 4 configurations of the compact space, drawn at random, 1 "
+            "initialisation, 40 epochs. Then the paper's 4 initialisations of the selected one "
+            "with the full protocol (at most 1500 epochs, patience 100).",
+            search=Search(trials=4, max_epochs=40),
+        ),
+        "property-time": Budget(
+            "No search: 20 layers of 30 units. 3 epochs timed after a first one that does not "
+            "count, one process alone with all cores.",
+        ),
+        "benchmarks": Budget(
+            "Search: at most 4 configurations of the compact space, drawn at random, 1 "
+            "initialisation on the first split, 200 epochs. Then the paper's 5 initialisations on "
+            "5 splits of the selected one with the full protocol (at most 10000 epochs, patience "
+            "50). One configuration serves all splits.",
+            search=Search(trials=4, splits=(0,), max_epochs=200),
+        ),
+        "heterophily": Budget(
+            "Search: at most 6 configurations of the compact space, drawn at random, on the first "
+            "3 splits. Then all 10 splits with the selected one. Full protocol throughout (at most "
+            "1500 epochs, patience 100).",
+            search=Search(trials=6, splits=(0, 1, 2)),
+        ),
+        "trees": Budget(
+            "No search: 32 units; A-DGN with ε = 1 and ReLU as in its reference code, the others "
+            "as Alon and Yahav had them. 1 run. Passes over the train trees at most, by radius: "
+            + ", ".join(f"{radius}: {passes}" for radius, passes in LAPTOP_TREE_PASSES.items())
+            + " (the protocol allows 50000).",
+            by_column={
+                f"radius-{radius}": {
+                    "loop": {"max_epochs": passes // (1000 if radius == 2 else 100)}
+                }
+                for radius, passes in LAPTOP_TREE_PASSES.items()
+            },
+        ),
+        "depth": Budget(
+            "The settings that `benchmarks` selected (where it has none, the protocol's defaults) "
+            "with another number of layers; 1 initialisation on 5 splits, full protocol.",
+            seeds=1,
+        ),
+        "depth-heterophily": Budget(
+            "The settings that `heterophily` selected (where it has none, the protocol's "
+            "defaults) with another number of layers; 10 splits, full protocol.",
+        ),
+    },
+    "paper": {
+        "property": Budget(
+            "The paper's grid, every configuration with its 4 initialisations.",
+            search=Search(space="paper", seeds=None),
+            whole_selection=True,
+        ),
+        "property-time": Budget(
+            "No search: 20 layers of 30 units. 10 epochs timed after a first one that does not "
+            "count, one process alone with all cores.",
+            timed_epochs=10,
+        ),
+        "benchmarks": Budget(
+            "The paper's grid, every configuration with 5 initialisations on 5 splits; each split "
+            "selects for itself.",
+            search=Search(space="paper", seeds=None),
+            whole_selection=True,
+        ),
+        "heterophily": Budget(
+            "The paper's grid, every configuration on 10 splits.",
+            search=Search(space="paper", seeds=None),
+            whole_selection=True,
+        ),
+        "trees": Budget(
+            "The paper's grid, at most 50000 passes over the train trees.",
+            search=Search(space="paper", seeds=None),
+            whole_selection=True,
+        ),
+        "depth": Budget(
+            "For each number of layers the rest of the paper's grid, every configuration with 5 "
+            "initialisations on 5 splits; each split selects for itself.",
+            search=Search(space="paper", seeds=None),
+            whole_selection=True,
+        ),
+        "depth-heterophily": Budget(
+            "For each number of layers the rest of the paper's grid on 10 splits.",
+            search=Search(space="paper", seeds=None),
+            whole_selection=True,
+        ),
+    },
+}
+
+
+def find_budget(name: str, experiment: str) -> Budget:
+    """What a budget does in an experiment.
+
+    Example:
+        >>> find_budget("laptop", "property").search.max_epochs
+        40
+    """
+    if name not in BUDGETS:
+        raise unknown_name("budget", name, BUDGETS)
+    return BUDGETS[name][experiment]

@@ -1,0 +1,160 @@
+"""The plan of a cell: its configuration, its search, its runs, and a fingerprint of all that."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+from adgn.experiments.budgets import Budget, find_budget
+from adgn.experiments.definition import Column, Experiment, PublishedCell, Row
+from adgn.experiments.registry import find_experiment
+from adgn.selection import Protocol, Run, named_space, protocol_of
+from adgn.selection.spaces import SearchSpace, check_space, nested
+from adgn.training import TrainConfig, resolve_config
+
+__all__ = ["FORMAT", "CellPlan", "plan_cell", "planned_columns"]
+
+FORMAT = 1  # of the files of a results directory
+
+
+@dataclass(frozen=True)
+class CellPlan:
+    """What is to be done for one cell under one budget.
+
+    Attributes:
+        experiment: The experiment.
+        row: The row.
+        column: The column.
+        budget_name: The budget's name.
+        budget: What it does in this experiment.
+
+    Example:
+        >>> plan = plan_cell("property", "gcn", "sssp", "laptop")
+        >>> plan.name, plan.planned_runs, len(plan.rounds)
+        ('gcn--sssp', 4, 4)
+    """
+
+    experiment: Experiment
+    row: Row
+    column: Column
+    budget_name: str
+    budget: Budget
+
+    @property
+    def name(self) -> str:
+        """The name of the cell's file and folder."""
+        return f"{self.row.key}--{self.column.key}"
+
+    @property
+    def label(self) -> str:
+        """The cell for people."""
+        return f"{self.experiment.name} {self.row.key} {self.column.key}"
+
+    @cached_property
+    def fixed(self) -> dict[str, Any]:
+        """Settings of the row and the column, by dotted key."""
+        parts = (
+            self.row.settings,
+            self.column.settings,
+            self.experiment.settings_of(self.row, self.column),
+        )
+        return {
+            f"{section}.{key}": value
+            for part in parts
+            for section, values in part.items()
+            for key, value in values.items()
+        }
+
+    @cached_property
+    def base(self) -> TrainConfig:
+        """The configuration that the cell's runs share, before anything is selected."""
+        chosen = {"task": {"name": self.column.task}, "model": {"name": self.row.model}}
+        budget = self.budget.by_column.get(self.column.key, {})
+        return resolve_config(chosen, nested(self.fixed), self.budget.settings, budget)
+
+    @cached_property
+    def protocol(self) -> Protocol:
+        """The final runs."""
+        usual = protocol_of(self.base)
+        return protocol_of(self.base, usual.seeds[: self.budget.seeds], self.budget.splits)
+
+    @property
+    def planned_runs(self) -> int:
+        """How many final runs there are when the cell is done."""
+        return 1 if self.experiment.kind == "seconds" else len(self.protocol.runs())
+
+    @property
+    def rounds(self) -> list[list[Run]]:
+        """The final runs in rounds: one initialisation over all splits each."""
+        runs = self.protocol.runs()
+        return [[run for run in runs if run.seed == seed] for seed in self.protocol.seeds]
+
+    @cached_property
+    def space(self) -> SearchSpace | None:
+        """What is searched: what the row or column fixes is not."""
+        search = self.budget.search
+        if search is None:
+            return None
+        named = named_space(search.space, self.column.task, self.row.model)
+        free = {key: values for key, values in named.items() if key not in self.fixed}
+        if not free:  # a study of the one configuration
+            key = next(iter(named))
+            free = {key: [self.fixed[key]]}
+        return check_space(free, self.base.model_dump(mode="json"))
+
+    def config(self, settings: Mapping[str, Any], run: Run) -> TrainConfig:
+        """The configuration of a run."""
+        return resolve_config(self.base, nested(settings), run.settings())
+
+    def published(self) -> PublishedCell | None:
+        """The paper's number."""
+        return self.experiment.published(self.row, self.column, self.base)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Changes with everything that scores depend on: cells with another one do not serve."""
+        config = self.base.model_dump(mode="json")
+        for key in ("device", "checkpoint"):  # without effect on scores
+            config.pop(key)
+        config["task"].pop("root", None)
+        # Words and estimates do not count, and the settings are part of the configuration above.
+        search = self.budget.search
+        budget = {
+            "search": None if search is None else asdict(search),
+            "seeds": self.budget.seeds,
+            "splits": self.budget.splits,
+            "whole_selection": self.budget.whole_selection,
+            "timed_epochs": self.budget.timed_epochs,
+        }
+        about = {
+            "format": FORMAT,
+            "experiment": [self.experiment.name, self.experiment.kind, self.experiment.borrows],
+            "metric": [self.experiment.metric.name, self.experiment.metric.split],
+            "cell": [self.row.key, self.column.key],
+            "fixed": self.fixed,
+            "budget": [self.budget_name, budget],
+            "space": self.space,
+            "protocol": self.protocol.model_dump(mode="json"),
+            "config": config,
+        }
+        return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def planned_columns(experiment: Experiment, budget: Budget) -> tuple[Column, ...]:
+    """The columns of an experiment that a budget fills."""
+    layers, keys = budget.layers, budget.columns
+    return tuple(
+        column
+        for column in experiment.columns
+        if (layers is None or column.layers in layers) and (keys is None or column.key in keys)
+    )
+
+
+def plan_cell(experiment: str, row: str, column: str, budget: str) -> CellPlan:
+    """The plan of a cell, by names."""
+    found = find_experiment(experiment)
+    return CellPlan(
+        found, found.row(row), found.column(column), budget, find_budget(budget, experiment)
+    )

@@ -1,0 +1,141 @@
+"""A results directory: where everything of a reproduction lies."""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import adgn
+from adgn.experiments.cells import Cell, new_cell, read_cell, write_cell
+from adgn.experiments.errors import ReproductionError
+from adgn.experiments.plan import FORMAT, CellPlan
+from adgn.training.files import write_atomically
+
+__all__ = ["ResultsDirectory"]
+
+
+class ResultsDirectory:
+    """The files of a reproduction.
+
+    reproduction.json                  which budget and experiments are here
+    EXPERIMENT/experiment.json         what the table is
+    EXPERIMENT/cells/ROW--COLUMN.json  what was measured, a small file per cell
+    EXPERIMENT/work/ROW--COLUMN/       studies and runs of a cell
+    EXPERIMENT/outdated/               cells and work of other definitions, moved aside
+
+    Args:
+        path: The directory; it need not exist yet.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.about = self.path / "reproduction.json"
+
+    @staticmethod
+    def around(work_folder: Path) -> "ResultsDirectory":
+        """The directory that a cell's work folder lies in."""
+        return ResultsDirectory(work_folder.parents[2])
+
+    def cell_file(self, plan: CellPlan) -> Path:
+        """The file of a cell."""
+        return self.path / plan.experiment.name / "cells" / f"{plan.name}.json"
+
+    def work_folder(self, plan: CellPlan) -> Path:
+        """The folder of a cell's studies and runs."""
+        return self.path / plan.experiment.name / "work" / plan.name
+
+    def cell(self, plan: CellPlan) -> Cell | None:
+        """What was measured for a cell; `None` where that is nothing, or of another definition."""
+        cell = read_cell(self.cell_file(plan))
+        return cell if cell is not None and cell["fingerprint"] == plan.fingerprint else None
+
+    def open(self, budget: str, experiments: Iterable[str]) -> None:
+        """Makes the directory, or checks that it is one of this budget and version.
+
+        Raises:
+            ReproductionError: It is something else, or cannot be written.
+        """
+        known: list[str] = []
+        if self.about.exists():
+            about = self._read_about()
+            if about["budget"] != budget:
+                raise ReproductionError(
+                    f"{self.path} holds results of the budget {about['budget']!r}, not {budget!r}; "
+                    "choose another --out"
+                )
+            known = about["experiments"]
+        elif self.path.exists() and any(self.path.iterdir()):
+            raise ReproductionError(
+                f"{self.path} is not empty and has no reproduction.json; choose a new or empty "
+                "--out"
+            )
+        names = [*known, *(name for name in experiments if name not in known)]
+        about = {
+            "format": FORMAT,
+            "adgn": adgn.__version__,
+            "budget": budget,
+            "experiments": names,
+        }
+        self._write(self.about, about)
+
+    def _read_about(self) -> dict[str, Any]:
+        try:
+            about: dict[str, Any] = json.loads(self.about.read_bytes())
+            version, _, _ = about["format"], about["budget"], about["experiments"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ReproductionError(
+                f"{self.about} cannot be read ({error!r}); choose another --out"
+            ) from error
+        if version != FORMAT:
+            newer = isinstance(version, int) and version > FORMAT
+            raise ReproductionError(
+                f"{self.path} was made by adgn {about.get('adgn', 'unknown')} in format {version}; "
+                f"this adgn {adgn.__version__} writes format {FORMAT}: "
+                + ("update adgn, or choose another --out" if newer else "choose another --out")
+            )
+        return about
+
+    def begin(self, plan: CellPlan) -> tuple[Cell, Path | None]:
+        """The cell as it is so far, and where results of another definition were moved, if any."""
+        cell = read_cell(self.cell_file(plan))
+        moved = None
+        if cell is not None and cell["fingerprint"] != plan.fingerprint:
+            moved = self._move_aside(plan, str(cell["fingerprint"]))
+            cell = None
+        if cell is None:
+            cell = new_cell(plan)
+            write_cell(self.cell_file(plan), cell)
+        return cell, moved
+
+    def _move_aside(self, plan: CellPlan, fingerprint: str) -> Path:
+        folder = self.path / plan.experiment.name / "outdated"
+        target = folder / f"{plan.name}-{fingerprint[:12]}"
+        number = 1
+        while target.exists():
+            number += 1
+            target = folder / f"{plan.name}-{fingerprint[:12]}-{number}"
+        target.mkdir(parents=True)
+        # The work first: where this is cut short, the cell's file still says what is to be done.
+        if self.work_folder(plan).exists():
+            self.work_folder(plan).rename(target / "work")
+        self.cell_file(plan).rename(target / "cell.json")
+        return target
+
+    def write_experiment(self, name: str, about: Mapping[str, Any]) -> None:
+        """Writes what the table of an experiment is."""
+        self._write(self.path / name / "experiment.json", about)
+
+    def rows_there(self, experiment: str) -> set[str]:
+        """Keys of rows that have cells."""
+        cells = self.path / experiment / "cells"
+        return {file.name.partition("--")[0] for file in cells.glob("*--*.json")}
+
+    @staticmethod
+    def _write(path: Path, content: Mapping[str, Any]) -> None:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ReproductionError(
+                f"cannot write to {path.parent}: {error.strerror or error}; choose another --out"
+            ) from error
+        write_atomically(path, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode())

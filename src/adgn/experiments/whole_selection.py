@@ -1,0 +1,89 @@
+"""Cells of the full budget: one study each, by the task's own protocol, on any executor."""
+
+import traceback
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from adgn.experiments.cells import Cell, summarised, write_cell
+from adgn.experiments.driver import Job, Watch
+from adgn.experiments.plan import CellPlan
+from adgn.experiments.results import ResultsDirectory
+from adgn.experiments.trees import add_normalised
+from adgn.experiments.worker import failed_cell
+from adgn.selection import Run, SelectionResult, grid_size, select
+from adgn.training import to_toml
+
+__all__ = ["SelectionOptions", "select_cell"]
+
+
+@dataclass(frozen=True)
+class SelectionOptions:
+    """Where the trials run, and what keeps them."""
+
+    workers: int
+    executor: Literal["local", "ray"] = "local"
+    ray_address: str | None = None
+    storage: str | None = None
+
+
+def select_cell(
+    results: ResultsDirectory, job: Job, options: SelectionOptions, watch: Watch
+) -> None:
+    """Fills a cell by model selection over its whole space; a failure is written into it."""
+    plan = job.plan
+    watch.step_begins(job, 0)
+    try:
+        result = select(
+            plan.column.task,
+            model=plan.row.model,
+            space=plan.space,
+            workers=options.workers,
+            executor=options.executor,
+            ray_address=options.ray_address,
+            storage=options.storage,
+            study=f"{plan.experiment.name}-{plan.name}-{plan.fingerprint[:8]}",
+            folder=results.work_folder(plan) / "search",
+            settings=plan.base.model_dump(mode="json"),
+            retry_failed=job.retry,
+        )
+        job.cell = _filled(plan, job.cell, result)
+    except Exception as error:
+        message = f"{type(error).__name__}: {error}"
+        job.cell = failed_cell(job.cell, message, traceback.format_exc(), "search")
+    job.retry = False
+    write_cell(results.cell_file(plan), job.cell)
+    watch.step_ends(job, 0, "failed" if job.cell["status"] == "failed" else "done")
+
+
+def _filled(plan: CellPlan, cell: Cell, result: SelectionResult) -> Cell:
+    record = result.record
+    by_split = {int(split): values for split, values in record["settings_by_split"].items()}
+    runs, notes = [], []
+    for run in record["runs"]:
+        scores = {split: dict(values) for split, values in run["scores"].items()}
+        config = plan.config(
+            by_split.get(run["split"], result.settings), Run(run["seed"], run["split"])
+        )
+        if plan.experiment.name == "trees":
+            notes.append(f"normalised accuracy {add_normalised(config, scores):.2f}")
+        unknown = dict.fromkeys(("epochs", "best_epoch", "seconds"))
+        runs.append({"seed": run["seed"], "split": run["split"], "scores": scores, **unknown})
+    space = plan.space or {}
+    about: dict[str, Any] = {
+        "space": space,
+        "trials": result.counts["total"],
+        "failed": result.counts["failed"],
+        "how": f"grid, all {grid_size(space)} configurations, {record['rule']}",
+        "seconds": record["trial_seconds"],
+    }
+    first = plan.protocol.runs()[0]
+    cell = {
+        **cell,
+        "runs": runs,
+        "search": about,
+        "settings": result.settings,
+        "settings_by_split": record["settings_by_split"],
+        "config": to_toml(plan.config(by_split.get(first.split or 0, result.settings), first)),
+        "notes": notes,
+    }
+    return summarised(plan, cell)

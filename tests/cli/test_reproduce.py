@@ -1,0 +1,210 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from adgn.cli.app import app
+from adgn.experiments.api import plan_cells
+from adgn.experiments.cells import new_cell, next_step
+from adgn.experiments.results import ResultsDirectory
+from adgn.experiments.worker import StepOrder, carry_out
+from tests.experiments.workers import HereWorker
+from tests.selection.studies import wait_until
+
+PROGRAM = [sys.executable, "-c", "from adgn.cli import main; main()"]
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def cells_of(out, experiment):
+    files = (out / experiment / "cells").glob("*.json")
+    return {file.stem: json.loads(file.read_text()) for file in files}
+
+
+def check_complete(out, experiment, printed):
+    cells = cells_of(out, experiment)
+    plans = plan_cells([experiment], "smoke")
+    assert set(cells) == {plan.name for plan in plans}
+    about = json.loads((out / experiment / "experiment.json").read_text())
+    assert [row["key"] for row in about["rows"]] == list(dict.fromkeys(p.row.key for p in plans))
+    assert about["title"] in printed
+    for plan in plans:
+        cell = cells[plan.name]
+        assert cell["status"] == "done", cell["error"]
+        assert len(cell["runs"]) == cell["planned_runs"] == plan.planned_runs
+        assert isinstance(cell["score"]["mean"], float)
+        assert cell["parameters"] > 0
+        assert cell["config"]
+    if about["kind"] != "seconds":
+        assert set(about["constant"]) == {p.column.group or p.column.key for p in plans}
+
+
+def smoke(out, root, *experiments):
+    done = subprocess.run(
+        [
+            *PROGRAM,
+            "reproduce",
+            *experiments,
+            "--budget",
+            "smoke",
+            "--out",
+            str(out),
+            "--data-root",
+            str(root),
+            "--workers",
+            "2",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1] == f"adgn report {out}"
+    for experiment in experiments:
+        check_complete(out, experiment, done.stdout)
+
+
+def test_complete_tables_of_synthetic_data(tmp_path):
+    smoke(tmp_path / "out", tmp_path / "data", "property", "property-time", "trees")
+
+
+def test_complete_tables_of_the_node_data_sets(tmp_path, data_root):
+    names = ("benchmarks", "heterophily", "depth", "depth-heterophily")
+    smoke(tmp_path / "out", data_root, *names)
+
+
+def test_every_experiment_is_in_the_list():
+    printed = run("reproduce", "--list").stdout
+    for name in ("property", "property-time", "benchmarks", "heterophily", "trees", "depth"):
+        assert f"{name}: " in printed
+    laptop = next(line for line in printed.splitlines() if line.startswith("laptop"))
+    assert laptop.split()[:4] == ["laptop", "52", "192", "208"]
+    assert "at most 4 configurations" in laptop
+
+
+def scores(out):
+    return {name: (cell["runs"], cell["settings"]) for name, cell in _timeless(out).items()}
+
+
+def _timeless(out):
+    cells = cells_of(out, "property")
+    for cell in cells.values():
+        for entry in cell["runs"]:
+            entry.pop("seconds")
+    return cells
+
+
+def undisturbed(out):
+    """The same cells, step by step in this process."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    for plan in plan_cells(["property"], "smoke", ["gcn"]):
+        while True:
+            cell = ResultsDirectory(out).cell(plan) or new_cell(plan)
+            step = next_step(plan, cell)
+            if step is None:
+                break
+            order = StepOrder(str(out), "property", plan.row.key, plan.column.key, "smoke", step)
+            assert carry_out(order, threading.Event()) == {"outcome": "done"}
+    torch.set_num_threads(threads)
+    return scores(out)
+
+
+def test_kills_change_nothing(tmp_path, monkeypatch):
+    monkeypatch.setenv("ADGN_DATA", str(tmp_path / "data"))
+    out = tmp_path / "out"
+    command = [*PROGRAM, "reproduce", "property", "--models", "gcn", "--budget", "smoke"]
+    command += ["--out", str(out), "--workers", "2"]
+
+    def start():
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def settings_found():
+        return any(cell["search"] for cell in cells_of(out, "property").values())
+
+    driver = start()
+    wait_until(settings_found, "cell with settings")
+    driver.send_signal(signal.SIGKILL)
+    driver.communicate()
+    assert any(cell["status"] != "done" for cell in cells_of(out, "property").values())
+
+    driver = start()
+    worker = wait_until(lambda: _children(driver.pid), "worker")[0]
+    time.sleep(0.5)
+    os.kill(worker, signal.SIGKILL)
+    printed, said = driver.communicate(timeout=300)
+    assert driver.returncode == 0, printed + said
+    assert {cell["status"] for cell in cells_of(out, "property").values()} == {"done"}
+    assert scores(out) == undisturbed(tmp_path / "undisturbed")
+
+
+def _children(pid):
+    done = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False)
+    return [int(word) for word in done.stdout.split()]
+
+
+def test_sigterm_stops_with_a_word(tmp_path):
+    out = tmp_path / "out"
+    driver = subprocess.Popen(
+        [
+            *PROGRAM,
+            "reproduce",
+            "property",
+            "--budget",
+            "smoke",
+            "--out",
+            str(out),
+            "--data-root",
+            str(tmp_path / "data"),
+            "--workers",
+            "1",
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    (worker,) = wait_until(lambda: _children(driver.pid), "worker")
+    driver.terminate()
+    _, said = driver.communicate(timeout=300)
+    assert driver.returncode == 130
+    assert "nothing is lost" in said
+    assert f"adgn report {out}" in said
+    with pytest.raises(ProcessLookupError):
+        os.kill(worker, 0)
+
+
+@pytest.fixture
+def here(monkeypatch, tmp_path):
+    monkeypatch.setattr("adgn.experiments.driver.WorkerProcess", HereWorker)
+    threads = torch.get_num_threads()
+    monkeypatch.chdir(tmp_path)
+    yield
+    torch.set_num_threads(threads)
+
+
+def test_a_failed_cell_ends_with_code_1(here, monkeypatch):
+    def fails(*arguments, **options):
+        raise ZeroDivisionError("on purpose")
+
+    monkeypatch.setattr("adgn.experiments.steps.train", fails)
+    result = run("reproduce", "trees", "--models", "gcn", "--budget", "smoke")
+    assert result.exit_code == 1
+    assert "failed: trees gcn radius-2 (seed-11): ZeroDivisionError: on purpose" in result.output
+    assert "--retry-failed tries them again" in result.output
+
+
+def test_lines_of_progress_and_a_partial_table(here):
+    result = run("reproduce", "trees", "--models", "adgn", "--budget", "smoke", "--rounds", "1")
+    assert result.exit_code == 0, result.output
+    assert "trees adgn radius-2: settings found" in result.stderr
+    assert "(1 of 1 runs)" in result.stderr
+    assert result.stdout.splitlines()[-1] == "adgn report reproduction/smoke"

@@ -1,0 +1,200 @@
+import json
+
+import pytest
+from filelock import FileLock
+
+from adgn.data import MissingFileError
+from adgn.experiments import steps
+from adgn.experiments.api import plan_cells
+from adgn.experiments.budgets import BUDGETS
+from adgn.experiments.errors import ReproductionError
+from tests.experiments.workers import Steps
+
+
+def statuses(result):
+    return {job.plan.name: job.cell["status"] for job in result.jobs}
+
+
+def test_breadth_first_and_stopped_after_a_round(here):
+    watch = Steps()
+    result = here("property", models=["gcn"], rounds=1, watch=watch)
+    assert set(statuses(result).values()) == {"partial"}
+    numbers = [step for _, step in watch.begun]
+    assert numbers == [0] * 4 + [1] * 4
+    assert all(len(job.cell["runs"]) == 1 for job in result.jobs)
+    watch = Steps()
+    result = here("property", models=["gcn"], watch=watch)
+    assert [step for _, step in watch.begun] == [2] * 4
+    assert set(statuses(result).values()) == {"done"}
+    watch = Steps()
+    here("property", models=["gcn"], watch=watch)
+    assert watch.begun == []
+
+
+def test_a_cell_has_what_its_runs_say(here, tmp_path):
+    result = here("property", models=["adgn-ws"])
+    cell = next(job.cell for job in result.jobs if job.plan.column.key == "sssp")
+    file = tmp_path / "out" / "property" / "cells" / "adgn-ws--sssp.json"
+    assert json.loads(file.read_text()) == cell
+    scores = [run["scores"]["test"]["log10_mse_paper"] for run in cell["runs"]]
+    assert [run["seed"] for run in cell["runs"]] == [41, 95]
+    assert cell["score"]["mean"] == pytest.approx(sum(scores) / 2)
+    assert cell["score"]["std"] == pytest.approx(abs(scores[0] - scores[1]) / 2**0.5)
+    assert cell["published"] == {
+        "mean": 0.4296,
+        "std": 0.1003,
+        "row": "A-DGN ws",
+        "column": "Eccentricity",
+    }
+    assert cell["search"]["how"].startswith("random search, 2 of 12 configurations")
+    assert cell["curve"]["epochs"] == [1, 2]
+    assert len(cell["curve"]["train"]) == len(cell["curve"]["val"]) == 2
+    assert "[model]" in cell["config"]
+    assert cell["config"].count(str(cell["settings"]["model.epsilon"])) >= 1
+    about = json.loads((tmp_path / "out" / "property" / "experiment.json").read_text())
+    assert [row["key"] for row in about["rows"]] == ["adgn-ws"]
+    quoted = {row["title"]: row["values"] for row in about["quoted"]}
+    assert quoted["GCN"]["laplacian"]["mean"] == 0.9499
+    assert quoted["A-DGN randomised"]["diameter"] == {"mean": 0.1243, "std": None}
+    assert about["notes"][0].endswith("the numbers mean nothing.")
+    assert set(about["constant"]) == {"diameter", "laplacian", "sssp", "eccentricity"}
+
+
+def test_a_failing_cell_is_shown_and_the_rest_goes_on(here, monkeypatch):
+    train = steps.train
+
+    def sometimes(config, **options):
+        if config.task.name == "sssp" and config.seed == 95:
+            raise ZeroDivisionError("on purpose")
+        return train(config, **options)
+
+    monkeypatch.setattr(steps, "train", sometimes)
+    result = here("property", models=["gcn"])
+    assert statuses(result).pop("gcn--sssp") == "failed"
+    assert sum(status == "done" for status in statuses(result).values()) == 3
+    (job,) = result.failed
+    assert job.cell["error"]["message"] == "ZeroDivisionError: on purpose"
+    assert job.cell["error"]["run"] == "seed-95"
+    assert "sometimes" in job.cell["error"]["traceback"]
+    assert len(job.cell["runs"]) == 1  # the run before it is kept
+    watch = Steps()
+    assert here("property", models=["gcn"], watch=watch).failed
+    assert watch.begun == []
+    monkeypatch.setattr(steps, "train", train)
+    result = here("property", models=["gcn"], retry_failed=True, watch=watch)
+    assert watch.begun == [("gcn--sssp", 2)]
+    assert set(statuses(result).values()) == {"done"}
+    assert result.jobs[2].cell["error"] is None
+
+
+def test_a_search_that_fails(here, monkeypatch):
+    def fails(*arguments, **options):
+        raise ZeroDivisionError("on purpose")
+
+    select = steps.select
+    monkeypatch.setattr(steps, "select", fails)
+    result = here("property", models=["gin"])
+    assert {job.cell["error"]["run"] for job in result.failed} == {"search"}
+    assert len(result.failed) == 4
+    monkeypatch.setattr(steps, "select", select)
+    result = here("property", models=["gin"], retry_failed=True)
+    assert set(statuses(result).values()) == {"done"}
+
+
+def test_another_definition_moves_results_aside(here, monkeypatch, tmp_path):
+    first = here("property", models=["gcn"], rounds=1)
+    before = first.jobs[0].cell
+    budget = BUDGETS["smoke"]["property"]
+    changed = type(budget)(**{**vars(budget), "seeds": 1})
+    monkeypatch.setitem(BUDGETS["smoke"], "property", changed)
+    result = here("property", models=["gcn"])
+    assert len(result.moved) == 4
+    assert json.loads((result.moved[0] / "cell.json").read_text()) == before
+    assert (result.moved[0] / "work" / "runs" / "seed-41" / "result.json").exists()
+    assert set(statuses(result).values()) == {"done"}
+
+
+def test_a_cell_without_its_work_goes_on_with_what_was_selected(here, tmp_path):
+    first = here("property", models=["gcn"], rounds=1)
+    work = tmp_path / "out" / "property" / "work"
+    work.rename(tmp_path / "lost")
+    watch = Steps()
+    result = here("property", models=["gcn"], watch=watch)
+    assert [step for _, step in watch.begun] == [2] * 4
+    assert result.jobs[0].cell["settings"] == first.jobs[0].cell["settings"]
+    assert result.jobs[0].cell["runs"][0] == first.jobs[0].cell["runs"][0]
+
+
+@pytest.mark.parametrize(
+    ("experiments", "options", "message"),
+    [
+        (["propperty"], {}, "Did you mean 'property'"),
+        (["property"], {"models": ["graphsge"]}, "Did you mean 'graphsage'"),
+        (["property"], {"models": ["dagnn"]}, "model='dagnn' is not known"),
+        (["property"], {"budget": "papers"}, "Did you mean 'paper'"),
+        (["property"], {"rounds": 0}, "rounds=0 is not valid"),
+        (["property"], {"workers": 0}, "workers=0 is not valid"),
+        (["property"], {"executor": "ray"}, "has no effect without budget='paper'"),
+        (["property"], {"storage": "sqlite://"}, "has no effect without budget='paper'"),
+    ],
+)
+def test_wrong_arguments_come_before_any_file(here, tmp_path, experiments, options, message):
+    with pytest.raises((ValueError, RuntimeError), match=message):
+        here(*experiments, **options)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_missing_data_set_is_told_before_anything_runs(here, monkeypatch):
+    def missing(name):
+        raise MissingFileError(f"{name} is not here")
+
+    monkeypatch.setattr("adgn.experiments.about.prepare", missing)
+    watch = Steps()
+    with pytest.raises(MissingFileError, match="pubmed is not here"):
+        here("property", "benchmarks", models=["gcn"], watch=watch)
+    assert watch.begun == []
+
+
+@pytest.mark.parametrize(
+    ("about", "message"),
+    [
+        ({"format": 2, "adgn": "9", "budget": "smoke", "experiments": []}, "adgn 9 in format 2"),
+        ({"format": 1, "adgn": "0", "budget": "laptop", "experiments": []}, "budget 'laptop'"),
+        ({"format": 1}, "cannot be read"),
+        (None, "is not empty and has no reproduction.json"),
+    ],
+)
+def test_directories_of_something_else(here, tmp_path, about, message):
+    out = tmp_path / "out"
+    out.mkdir()
+    if about is None:
+        (out / "thesis.tex").write_text("…")
+    else:
+        (out / "reproduction.json").write_text(json.dumps(about))
+    with pytest.raises(ReproductionError, match=message):
+        here("property", models=["gcn"])
+
+
+def test_two_at_once(here, tmp_path):
+    here("trees", models=["gcn"], rounds=1)
+    with (
+        FileLock(tmp_path / "out" / ".lock"),
+        pytest.raises(ReproductionError, match="another `adgn reproduce` is at work"),
+    ):
+        here("trees", models=["gcn"])
+
+
+def test_a_damaged_cell(here, tmp_path):
+    here("trees", models=["gcn"])
+    file = tmp_path / "out" / "trees" / "cells" / "gcn--radius-2.json"
+    file.write_text("{")
+    with pytest.raises(ReproductionError, match="move it away"):
+        here("trees", models=["gcn"])
+
+
+def test_models_and_rows():
+    rows = {plan.row.key for plan in plan_cells(["property"], "laptop", ["adgn"])}
+    assert rows == {
+        plan.row.key for plan in plan_cells(["property"], "laptop") if plan.row.model == "adgn"
+    }
+    assert {p.row.key for p in plan_cells(["property"], "laptop", ["adgn-ldw"])} == {"adgn-ldw"}

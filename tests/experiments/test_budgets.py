@@ -1,0 +1,31 @@
+from collections import Counter
+
+import pytest
+
+from adgn.experiments.api import plan_cells
+from adgn.experiments.budgets import BUDGETS, LAPTOP_TREE_PASSES, SEARCH_SEED
+from adgn.experiments.registry import EXPERIMENTS
+from adgn.selection.spaces import random_points
+
+
+def test_every_budget_knows_every_experiment():
+    for name, budgets in BUDGETS.items():
+        assert set(budgets) == set(EXPERIMENTS), name
+
+
+@pytest.mark.parametrize("name", ["property", "benchmarks", "heterophily"])
+def test_random_searches_see_every_value(name):
+    for plan in plan_cells([name], "laptop"):
+        points = list(random_points(plan.space, plan.budget.search.trials, SEARCH_SEED))
+        for key, values in plan.space.items():
+            seen = Counter(point[key] for point in points)
+            assert len(seen) == len(values)
+            if len(points) == plan.budget.search.trials and len(values) == 2:
+                assert len(set(seen.values())) == 1  # both equally often
+
+
+def test_the_passes_over_trees_are_those_of_the_text():
+    for plan in plan_cells(["trees"], "laptop"):
+        loop, radius = plan.base.loop, plan.base.task.radius
+        assert loop.max_epochs * loop.passes_per_epoch == LAPTOP_TREE_PASSES[radius]
+        assert f"{radius}: {LAPTOP_TREE_PASSES[radius]}" in plan.budget.text

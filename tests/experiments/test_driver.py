@@ -1,0 +1,36 @@
+from adgn.experiments.cells import new_cell
+from adgn.experiments.driver import Driver, Job, Watch
+from adgn.experiments.plan import plan_cell
+from adgn.experiments.results import ResultsDirectory
+from tests.experiments.workers import HereWorker, Steps
+
+
+def test_a_dead_worker_is_replaced(here):
+    HereWorker.deaths = 2
+    watch = Steps()
+    result = here("trees", models=["gcn"], watch=watch)
+    assert not result.failed
+    assert [outcome for _, _, outcome in watch.ended].count("died") == 2
+
+
+def test_a_cell_that_kills_workers_is_failed_in_the_end(here):
+    HereWorker.deaths = 3
+    result = here("trees", models=["gcn"], workers=1)
+    (job,) = result.failed
+    assert job.plan.column.key == "radius-2"
+    assert "3 workers died in this step" in job.cell["error"]["message"]
+    assert [j.cell["status"] for j in result.jobs] == ["failed", "done", "done", "done"]
+    assert not here("trees", models=["gcn"], retry_failed=True).failed
+
+
+def test_borrowed_settings_are_waited_for(tmp_path):
+    lender = plan_cell("benchmarks", "gcn", "photo", "laptop")
+    borrower = plan_cell("depth", "gcn", "photo-5", "laptop")
+    jobs = [Job(borrower, new_cell(borrower), 0), Job(lender, new_cell(lender), 1)]
+    driver = Driver(ResultsDirectory(tmp_path), jobs, Watch())
+    assert driver._next(jobs) is jobs[1]
+    jobs[1].running = True
+    assert driver._next(jobs) is None
+    jobs[1].cell = {**jobs[1].cell, "search": {}, "settings": {"optimizer.lr": 0.01}}
+    jobs[1].running = False
+    assert driver._next(jobs) is jobs[0]  # step 0 goes before a first round

@@ -1,0 +1,84 @@
+import pytest
+
+from adgn.data import TARGETS
+from adgn.experiments.api import plan_cells
+from adgn.experiments.budgets import BUDGETS
+from adgn.experiments.plan import plan_cell, planned_columns
+from adgn.experiments.registry import EXPERIMENTS
+
+
+@pytest.mark.parametrize("budget", list(BUDGETS))
+def test_every_cell_has_a_valid_plan_of_its_own(budget):
+    plans = plan_cells(budget=budget)
+    assert len({plan.fingerprint for plan in plans}) == len(plans)
+    assert all(
+        plan.planned_runs == sum(map(len, plan.rounds)) or plan.experiment.kind == "seconds"
+        for plan in plans
+    )
+
+
+def test_what_enters_the_fingerprint(monkeypatch):
+    def fingerprint():
+        return plan_cell("property", "gcn", "sssp", "laptop").fingerprint
+
+    usual = fingerprint()
+    budget = BUDGETS["laptop"]["property"]
+
+    def changed(**fields):
+        return type(budget)(**{**vars(budget), **fields})
+
+    for harmless in ({"text": "other words"}, {"seconds_per_cell": 5.0}):
+        monkeypatch.setitem(BUDGETS["laptop"], "property", changed(**harmless))
+        assert fingerprint() == usual
+    for harmful in ({"seeds": 2}, {"search": None}, {"settings": {"loop": {"max_epochs": 7}}}):
+        monkeypatch.setitem(BUDGETS["laptop"], "property", changed(**harmful))
+        assert fingerprint() != usual
+
+
+def test_the_papers_protocols():
+    counts = {name: plan_cells([name], "laptop")[0].planned_runs for name in EXPERIMENTS}
+    assert counts == {
+        "property": 4,
+        "property-time": 1,
+        "benchmarks": 25,
+        "heterophily": 10,
+        "trees": 1,
+        "depth": 5,
+        "depth-heterophily": 10,
+    }
+    for name in ("property", "benchmarks", "heterophily", "depth"):
+        laptop, paper = plan_cells([name], "laptop")[0], plan_cells([name], "paper")[0]
+        assert laptop.base.loop == paper.base.loop  # the final runs have the full protocol
+        assert laptop.base.stopping == paper.base.stopping
+
+
+def test_what_a_row_or_column_fixes_is_not_searched():
+    plan = plan_cell("depth", "adgn-gcn", "photo-5", "paper")
+    assert "model.num_layers" not in plan.space
+    assert plan.base.model.num_layers == 5
+    assert plan.base.model.options["phi"] == "gcn"
+    # Where a row fixes everything, the study has the one configuration.
+    single = plan_cell("trees", "gcn", "radius-2", "paper")
+    assert all(len(values) == 1 for values in single.space.values())
+
+
+def test_published_values_stand_with_the_target_they_were_measured_on():
+    for column in ("diameter", "laplacian", "sssp"):
+        cell = plan_cell("property", "gcn", column, "laptop").published()
+        assert cell.column == TARGETS[column].published_as
+    assert plan_cell("property", "gcn", "eccentricity", "laptop").published() is None
+    assert plan_cell("property", "adgn-random", "sssp", "laptop").published().mean == 0.8061
+    assert (
+        plan_cell("property", "adgn-random-gcn", "laplacian", "laptop").published().mean == -0.951
+    )
+    assert plan_cell("property-time", "grand", "laplacian", "laptop").published().mean == 109.15
+    assert plan_cell("trees", "gin", "radius-7", "laptop").published() is None
+    assert plan_cell("heterophily", "adgn-gcn", "texas", "laptop").published().std == 0.0602
+    assert plan_cell("benchmarks", "dagnn", "photo", "laptop").published() is None
+
+
+def test_columns_of_a_budget():
+    depth = EXPERIMENTS["depth"]
+    few = planned_columns(depth, BUDGETS["smoke"]["depth"])
+    assert {column.layers for column in few} == {1, 2}
+    assert planned_columns(depth, BUDGETS["laptop"]["depth"]) == depth.columns

@@ -1,0 +1,43 @@
+import json
+
+import pytest
+
+from adgn.experiments.budgets import BUDGETS
+from tests.selection.studies import InProcess
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """The full budget on tiny graphs, one column and two configurations."""
+    tiny = dict(BUDGETS["smoke"]["property"].settings)
+    budget = BUDGETS["paper"]["property"]
+    changed = type(budget)(**{**vars(budget), "settings": tiny, "columns": ("sssp",)})
+    monkeypatch.setitem(BUDGETS["paper"], "property", changed)
+    space = {"optimizer.lr": [0.01, 0.003]}
+    monkeypatch.setattr("adgn.experiments.plan.named_space", lambda *names: dict(space))
+    monkeypatch.setattr("adgn.selection.api.LocalExecutor", lambda workers, threads: InProcess())
+
+
+def test_a_cell_is_what_the_study_found(here, small, tmp_path):
+    result = here("property", budget="paper", models=["gcn"])
+    (job,) = result.jobs
+    cell = job.cell
+    work = tmp_path / "out" / "property" / "work" / "gcn--sssp"
+    record = json.loads((work / "search" / "selection.json").read_text())
+    assert cell["status"] == "done"
+    assert cell["score"] == record["test"]["log10_mse_paper"]
+    assert cell["validation"] == record["validation"]
+    assert cell["settings"] == record["settings"]
+    assert [run["seed"] for run in cell["runs"]] == [41, 95, 12, 35]
+    assert cell["search"]["trials"] == 2
+    assert f"lr = {record['settings']['optimizer.lr']}" in cell["config"]
+
+
+def test_a_failure_is_written_into_the_cell(here, small, monkeypatch):
+    def fails(*arguments, **options):
+        raise ZeroDivisionError("on purpose")
+
+    monkeypatch.setattr("adgn.experiments.whole_selection.select", fails)
+    result = here("property", budget="paper", models=["gcn"])
+    (job,) = result.failed
+    assert job.cell["error"]["message"] == "ZeroDivisionError: on purpose"
