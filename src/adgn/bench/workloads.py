@@ -120,10 +120,10 @@ def _network(workload: Workload, source: Source, way: str) -> nn.Module:
 
 
 def _optimizer(source: Source, parameters: Any) -> torch.optim.Optimizer:
-    # Those of the paper's experiments on each kind of data.
+    # Those of the paper's experiments on each kind of data, in torch's fastest form for all ways.
     if isinstance(source, ManyGraphs):
-        return torch.optim.Adam(parameters, lr=3e-3, weight_decay=1e-6)
-    return torch.optim.AdamW(parameters, lr=1e-3)
+        return torch.optim.Adam(parameters, lr=3e-3, weight_decay=1e-6, fused=True)
+    return torch.optim.AdamW(parameters, lr=1e-3, fused=True)
 
 
 def _passes(

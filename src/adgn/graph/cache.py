@@ -11,6 +11,7 @@ from torch import Tensor
 from torch_geometric import EdgeIndex
 
 from adgn.graph.lasting import lasting
+from adgn.graph.native.rooms import rooms
 
 Built = TypeVar("Built")
 _PER_TENSOR = 16  # more variants of one graph than anybody uses at once
@@ -109,12 +110,13 @@ def cached(tensors: tuple[Tensor, ...], key: Hashable, build: Callable[[], Built
 
 
 def clear_cache() -> None:
-    """Forgets all operators that were built.
+    """Forgets all operators that were built, and gives memory that waits for the next step back.
 
-    Needed only after writing into an `edge_index` in a way torch cannot see, such as through
-    `tensor.data` or a NumPy array that shares its memory.
+    Needed only to have that memory, or after writing into an `edge_index` in a way torch cannot
+    see, such as through `tensor.data` or a NumPy array that shares its memory.
     """
     _cache.clear()
+    rooms.clear()
 
 
 def cache_info() -> dict[str, int]:

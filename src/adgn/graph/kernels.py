@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from adgn.graph.backend import native_library
 from adgn.graph.native import calls
@@ -80,7 +81,10 @@ def _csr_matmul(csr: "CSR", value: Tensor, x: Tensor) -> Tensor:
 
 
 def _apply(value: Tensor, x: Tensor, operator: "SparseOperator", transposed: bool) -> Tensor:
-    product: Tensor = _Multiply.apply(value, x, operator, transposed)  # type: ignore[no-untyped-call]
+    # What transforms need of a function costs more than a product on a small graph.
+    plain = not torch._C._are_functorch_transforms_active() and forward_ad._current_level < 0
+    function = _PlainMultiply if plain else _Multiply
+    product: Tensor = function.apply(value, x, operator, transposed)  # type: ignore[no-untyped-call]
     return product
 
 
@@ -146,6 +150,20 @@ class _Multiply(torch.autograd.Function):
         wide = x.movedim(x_dim, 1)
         product = _apply(value, wide.reshape(wide.size(0), -1), operator, transposed)
         return product.view(-1, *wide.shape[1:]), 1
+
+
+class _PlainMultiply(torch.autograd.Function):
+    """The same outside of transforms and forward mode."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, value: Tensor, x: Tensor, operator: "SparseOperator", transposed: bool
+    ) -> Tensor:
+        ctx.operator, ctx.transposed = operator, transposed
+        ctx.save_for_backward(value, x if ctx.needs_input_grad[0] else None)
+        return _Multiply.forward(value, x, operator, transposed)
+
+    backward = _Multiply.backward
 
 
 # `apply` asks for the signature at every call; working it out anew each time would take as long as

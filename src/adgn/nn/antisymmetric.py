@@ -128,7 +128,7 @@ class AntiSymmetricConv(nn.Module):
 
     def own_weight(self) -> Tensor:
         r"""$\mathbf{W} - \mathbf{W}^\top - \gamma \mathbf{I}$, what multiplies a node's state."""
-        return self.W - self.W.t() - self.gamma * self.eye
+        return torch.sub(self.W - self.W.t(), self.eye, alpha=self.gamma)
 
     @eager
     def forward(self, x: Tensor, edge_index: Adjacency, *args: Any, **kwargs: Any) -> Tensor:
@@ -207,14 +207,19 @@ def integrate_layers(
     return integrate(
         x,
         phis[0].operator(x, edge_index, *args, **kwargs),
-        torch.stack([layer.own_weight() for layer in layers]),
-        torch.stack([phi.lin.weight for phi in phis]),
-        torch.stack(biases) if biases else None,
+        _stacked([layer.own_weight() for layer in layers]),
+        _stacked([phi.lin.weight for phi in phis]),
+        _stacked(biases) if biases else None,
         epsilon=first.epsilon,
         act=first.act,
         num_steps=num_steps,
         memory=first.memory,
     )
+
+
+def _stacked(tensors: Sequence[Tensor]) -> Tensor:
+    """As `torch.stack`, without a copy where there is one."""
+    return tensors[0].unsqueeze(0) if len(tensors) == 1 else torch.stack(list(tensors))
 
 
 def as_one_integration(layers: Iterable[nn.Module]) -> list[AntiSymmetricConv] | None:

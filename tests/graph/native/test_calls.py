@@ -49,6 +49,18 @@ def test_tanh_of_special_numbers(native, isa, dtype):
     assert result[:2].signbit().tolist() == [False, True]
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_products_of_every_width_are_exact_and_stay_in_their_rows(native, isa, dtype):
+    generator = torch.Generator().manual_seed(0)
+    edges = torch.randint(0, 20, (2, 90), generator=generator)
+    operator = graph_operator(edges, num_nodes=21, like=torch.zeros(1, dtype=dtype))  # one alone
+    for width in range(1, 150):
+        # Whole numbers: every order of adding them up gives the same.
+        x = torch.randint(-9, 9, (21, width), generator=generator).to(dtype)
+        product = calls.multiply(native, operator.pattern.csr, operator.value, x)
+        assert torch.equal(product, operator.to_dense() @ x), width
+
+
 @shared_fixture
 @given(data=st.data())
 def test_sorting_equals_torchs(native, data):

@@ -1,7 +1,6 @@
 """The native kernels on torch tensors: what C++ takes for granted is checked or made here."""
 
 import ctypes
-from collections.abc import Sequence
 from ctypes import c_int64
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ import torch
 from torch import Tensor
 
 from adgn.graph.native.library import DTYPES, Integration, Kept, Matrix, NativeLibrary
+from adgn.graph.native.rooms import rooms
 
 if TYPE_CHECKING:
     from adgn.graph.operator import CSR
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 ACTIVATIONS = {"identity": 0, "tanh": 1, "relu": 2}
 _ROW_BYTES = 64  # states are padded to whole cache lines
 _INT32_LIMIT = 2**31 - 1
-_LARGE = 2**23  # bytes: a few large pages
 _FAULTS = {
     1: "rowptr[{place}] does not continue an ascending count from 0 to the number of entries",
     2: "col[{place}] is out of range",
@@ -93,7 +92,7 @@ def multiply(library: NativeLibrary, csr: "CSR", value: Tensor, x: Tensor) -> Te
     check_pattern(library, csr)
     _check_values(csr, value)
     value, x = value.contiguous(), x.contiguous()
-    out = x.new_empty(csr.shape[0], x.size(1))
+    out = rooms.empty(library, (csr.shape[0], x.size(1)), x.dtype)
     library.call(
         "adgn_multiply",
         Matrix(csr.rowptr.data_ptr(), csr.col.data_ptr(), value.data_ptr()),
@@ -237,16 +236,16 @@ def forward(
     kept: KeptTensors = (None, None, None)
     if keep:
         kept = (
-            _empty(library, (steps.count, nodes, width), x.dtype),
-            _empty(library, (steps.count, nodes, width), torch.uint8)
+            rooms.empty(library, (steps.count, nodes, width), x.dtype),
+            rooms.empty(library, (steps.count, nodes, width), torch.uint8)
             if steps.activation == "relu"
             else None,
-            _empty(library, (nodes, width), x.dtype) if tanh else None,
+            rooms.empty(library, (nodes, width), x.dtype) if tanh else None,
         )
     start = _padded(x, steps, width)
-    out, spare = _empty(library, start.shape, x.dtype), None
+    out, spare = rooms.empty(library, start.shape, x.dtype), None
     if steps.block_ptr is None and not keep and steps.count > 1:
-        spare = _empty(library, start.shape, x.dtype)
+        spare = rooms.empty(library, start.shape, x.dtype)
     library.call(
         "adgn_forward",
         steps.problem(library),
@@ -271,9 +270,9 @@ def backward(
     nodes, channels = grad.shape
     width = padded_width(channels, grad.dtype)
     start = _padded(grad, steps, width)
-    grad_x, spare = _empty(library, start.shape, grad.dtype), None
+    grad_x, spare = rooms.empty(library, start.shape, grad.dtype), None
     if steps.block_ptr is None:
-        spare = _empty(library, (3, nodes, width), grad.dtype)
+        spare = rooms.empty(library, (3, nodes, width), grad.dtype)
     library.call(
         "adgn_backward",
         steps.problem(library),
@@ -286,14 +285,6 @@ def backward(
         dtype=grad.dtype,
     )
     return grad_x[:, :channels].contiguous()
-
-
-def _empty(library: NativeLibrary, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-    """Room for states, in large pages where it is large."""
-    room = torch.empty(shape, dtype=dtype)
-    if room.nbytes >= _LARGE:
-        library.call("adgn_prefer_large_pages", room.data_ptr(), room.nbytes)
-    return room
 
 
 def _padded(x: Tensor, steps: Steps, width: int) -> Tensor:

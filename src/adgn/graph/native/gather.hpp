@@ -15,11 +15,17 @@ ADGN_INLINE void prefetch_row(const T* row, Index width) {
     for (Index j = 0; j < width; j += 64 / Index(sizeof(T))) __builtin_prefetch(row + j);
 }
 
-// out[0 … groups vectors] = sum over the slots first … last - 1 of value x[col].
+// Where vector j of `groups` begins: one after the other, the last one `tail` from the first.
+template <class T, int groups>
+ADGN_INLINE Index place(int j, Index tail) {
+    return j + 1 < groups ? j * lanes<T> : tail;
+}
+
+// `groups` vectors of out = sum over the slots first … last - 1 of value x[col].
 // Two sums per vector, over even and odd slots, halve the wait for the previous addition.
 template <class T, int groups>
 ADGN_INLINE void gather_row(const Matrix<T>& matrix, Index first, Index last, Index ahead_end,
-                            Rows<const T> x, Index width, Index offset, T* out) {
+                            Rows<const T> x, Index width, Index offset, Index tail, T* out) {
     using V = Vector<T>;
     V even[groups] = {}, odd[groups] = {};
     const T* base = x.data + offset;
@@ -27,7 +33,7 @@ ADGN_INLINE void gather_row(const Matrix<T>& matrix, Index first, Index last, In
     for (; slot + 1 < last; slot += 2) {
         if (slot + prefetch_distance + 1 < ahead_end) {
             for (Index s = slot + prefetch_distance; s < slot + prefetch_distance + 2; ++s)
-                prefetch_row(base + (matrix.col[s] - x.origin) * width, groups * lanes<T>);
+                prefetch_row(base + (matrix.col[s] - x.origin) * width, tail + lanes<T>);
         }
         const T* a = base + (matrix.col[slot] - x.origin) * width;
         const T* b = base + (matrix.col[slot + 1] - x.origin) * width;
@@ -35,45 +41,61 @@ ADGN_INLINE void gather_row(const Matrix<T>& matrix, Index first, Index last, In
         const V weight_b = splat<T>(matrix.value[slot + 1]);
 #pragma GCC unroll 8
         for (int j = 0; j < groups; ++j) {
-            even[j] += weight_a * load<T>(a + j * lanes<T>);
-            odd[j] += weight_b * load<T>(b + j * lanes<T>);
+            even[j] += weight_a * load<T>(a + place<T, groups>(j, tail));
+            odd[j] += weight_b * load<T>(b + place<T, groups>(j, tail));
         }
     }
     if (slot < last) {
         const T* a = base + (matrix.col[slot] - x.origin) * width;
         const V weight = splat<T>(matrix.value[slot]);
 #pragma GCC unroll 8
-        for (int j = 0; j < groups; ++j) even[j] += weight * load<T>(a + j * lanes<T>);
+        for (int j = 0; j < groups; ++j) even[j] += weight * load<T>(a + place<T, groups>(j, tail));
     }
 #pragma GCC unroll 8
-    for (int j = 0; j < groups; ++j) store<T>(out + j * lanes<T>, even[j] + odd[j]);
+    for (int j = 0; j < groups; ++j) store<T>(out + place<T, groups>(j, tail), even[j] + odd[j]);
 }
 
-// out[i - begin] = (A x)[i]; `width` is a multiple of 64 bytes.
+// One row of any width of at least a vector. Where the width is no multiple of a vector, the last
+// two vectors overlap and both write the same numbers where they do.
+template <class T>
+ADGN_INLINE void gather_any_row(const Matrix<T>& matrix, Index row, Index ahead_end,
+                                Rows<const T> x, Index width, T* out) {
+    const Index first = matrix.rowptr[row], last = matrix.rowptr[row + 1];
+    const Index vectors = (width + lanes<T> - 1) / lanes<T>;
+    for (Index j = 0; j < vectors;) {
+        const Index offset = j * lanes<T>, left = vectors - j, end = width - lanes<T> - offset;
+        if (left >= 4) {
+            gather_row<T, 4>(matrix, first, last, ahead_end, x, width, offset,
+                             left == 4 ? end : 3 * lanes<T>, out + offset);
+            j += 4;
+        } else if (left == 3) {
+            gather_row<T, 3>(matrix, first, last, ahead_end, x, width, offset, end, out + offset);
+            j += 3;
+        } else if (left == 2) {
+            gather_row<T, 2>(matrix, first, last, ahead_end, x, width, offset, end, out + offset);
+            j += 2;
+        } else {
+            // Alone, it begins where it must to end with the row.
+            gather_row<T, 1>(matrix, first, last, ahead_end, x, width, width - lanes<T>, 0,
+                             out + width - lanes<T>);
+            j += 1;
+        }
+    }
+}
+
+// out[i - begin] = (A x)[i]; `width` is at least a vector.
 template <class T>
 ADGN_INLINE void gather_rows(const Matrix<T>& matrix, Index begin, Index end, Rows<const T> x,
                              Index width, T* out) {
-    const Index vectors = width / lanes<T>;
     const Index ahead_end = matrix.rowptr[end];
-    for (Index i = begin; i < end; ++i, out += width) {
-        const Index first = matrix.rowptr[i], last = matrix.rowptr[i + 1];
-        Index j = 0;
-        for (; j + 4 <= vectors; j += 4)
-            gather_row<T, 4>(matrix, first, last, ahead_end, x, width, j * lanes<T>,
-                             out + j * lanes<T>);
-        for (; j + 2 <= vectors; j += 2)
-            gather_row<T, 2>(matrix, first, last, ahead_end, x, width, j * lanes<T>,
-                             out + j * lanes<T>);
-        if (j < vectors)
-            gather_row<T, 1>(matrix, first, last, ahead_end, x, width, j * lanes<T>,
-                             out + j * lanes<T>);
-    }
+    for (Index i = begin; i < end; ++i, out += width)
+        gather_any_row<T>(matrix, i, ahead_end, x, width, out);
 }
 
 // The same for rows of any width.
 template <class T>
 void product(const Matrix<T>& matrix, Index begin, Index end, Index channels, const T* x, T* out) {
-    if (channels * sizeof(T) % 64 == 0) {
+    if (channels >= lanes<T>) {
         gather_rows<T>(matrix, begin, end, {x, 0}, channels, out + begin * channels);
         return;
     }

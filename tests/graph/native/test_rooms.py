@@ -1,0 +1,104 @@
+"""Memory that comes back and serves again."""
+
+import gc
+import threading
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adgn.graph import clear_cache
+from adgn.graph.native.rooms import LARGE, Rooms, rooms
+
+FLOATS = LARGE // 4
+
+
+@pytest.fixture
+def own() -> Rooms:
+    return Rooms()
+
+
+def test_memory_of_a_tensor_that_is_gone_serves_the_next(own: Rooms) -> None:
+    first = own.empty(None, (2, FLOATS), torch.float32)
+    address = first.data_ptr()
+    del first
+    assert own.waiting_bytes == 2 * LARGE
+    again = own.empty(None, (FLOATS,), torch.float64)  # as many bytes, another form
+    assert again.data_ptr() == address
+    assert own.waiting_bytes == 0
+
+
+def test_memory_in_use_is_never_handed_out(own: Rooms) -> None:
+    held = [own.empty(None, (FLOATS,), torch.float32).fill_(i) for i in range(4)]
+    assert len({tensor.data_ptr() for tensor in held}) == 4
+    for i, tensor in enumerate(held):
+        assert torch.equal(tensor, torch.full_like(tensor, i))
+
+
+def test_a_view_keeps_the_memory(own: Rooms) -> None:
+    view = own.empty(None, (FLOATS,), torch.float32).fill_(7.0)[5:9]
+    other = own.empty(None, (FLOATS,), torch.float32).fill_(0.0)
+    assert view.tolist() == [7.0] * 4
+    assert other.data_ptr() != view.data_ptr() - 20
+
+
+def test_what_autograd_saved_keeps_the_memory(own: Rooms) -> None:
+    state = own.empty(None, (FLOATS,), torch.float32).fill_(3.0).requires_grad_()
+    product = (state * state).sum()
+    address = state.data_ptr()
+    del state
+    gc.collect()
+    assert own.empty(None, (FLOATS,), torch.float32).data_ptr() != address
+    product.backward()
+
+
+def test_a_request_that_nothing_fits_frees_what_waits(own: Rooms) -> None:
+    del_me = own.empty(None, (FLOATS,), torch.float32)
+    del del_me
+    own.empty(None, (3 * FLOATS,), torch.float32)
+    assert own.waiting_bytes == 3 * LARGE
+
+
+def test_small_tensors_are_not_kept(own: Rooms) -> None:
+    own.empty(None, (FLOATS - 1,), torch.float32)
+    assert own.waiting_bytes == 0
+
+
+def test_clear_cache_gives_the_memory_back() -> None:
+    rooms.empty(None, (FLOATS,), torch.float32)
+    assert rooms.waiting_bytes >= LARGE
+    clear_cache()
+    assert rooms.waiting_bytes == 0
+
+
+def test_threads_do_not_share_a_room(own: Rooms) -> None:
+    wrong = []
+
+    def work(number: int) -> None:
+        for _ in range(20):
+            tensor = own.empty(None, (FLOATS,), torch.float32).fill_(number)
+            if not bool((tensor == number).all()):
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 3), st.booleans()), max_size=12))
+def test_no_order_of_requests_makes_two_tensors_overlap(requests: list[tuple[int, bool]]) -> None:
+    own, held = Rooms(), []
+    for number, (size, keep) in enumerate(requests):
+        tensor = own.empty(None, (size, 16), torch.float32)  # small ones are of malloc
+        tensor = own.empty(None, (size * FLOATS,), torch.float32)
+        tensor[0] = tensor[-1] = number
+        if keep:
+            held.append((number, tensor))
+        elif held:
+            held.pop(0)
+    assert all(t[0] == number and t[-1] == number for number, t in held)
