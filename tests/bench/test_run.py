@@ -47,7 +47,9 @@ def answers(monkeypatch):
 
 def test_every_workload_by_every_way(answers):
     lines = []
-    record = run_case("some", Options(repeats=2, slowest=1e9, max_edges=10_000), lines.append)
+    record = run_case(
+        "some", Options(repeats=2, slowest=1e9, slowest_rival=1e9, max_edges=10_000), lines.append
+    )
     assert [point.edges for point in record.points] == [1000, 10_000]
     assert record.points[0].ways["pyg"].times == (10.0, 10.0)
     assert record.points[0].ways["pyg"].peak_mb == 1100
@@ -58,14 +60,20 @@ def test_every_workload_by_every_way(answers):
 
 
 def test_a_way_that_would_take_too_long_is_left_out(answers):
-    record = run_case("some", Options(slowest=99.0, max_edges=10_000))
+    record = run_case("some", Options(slowest=99.0, slowest_rival=99.0, max_edges=10_000))
     assert [bool(point.ways["pyg"].times) for point in record.points] == [True, False]
     assert record.points[1].ways["pyg"].left_out == "a step would take about 100 s"
     assert record.points[1].ways["adgn"].seconds == 10.0
 
 
+def test_rivals_are_left_out_earlier_than_the_first_way(answers):
+    record = run_case("some", Options(slowest=11.0, slowest_rival=9.0, max_edges=10_000))
+    assert record.points[1].ways["pyg"].left_out == "a step would take about 100 s"
+    assert record.points[1].ways["adgn"].seconds == 10.0
+
+
 def test_a_way_that_would_need_too_much_memory_is_left_out(answers):
-    record = run_case("some", Options(slowest=1e9))
+    record = run_case("some", Options(slowest=1e9, slowest_rival=1e9))
     assert [bool(point.ways["pyg"].times) for point in record.points] == [True, True, False]
     expected = "needs about 100.0 GB of memory, 20.0 GB are available"
     assert record.points[2].ways["pyg"].left_out == expected
@@ -107,7 +115,7 @@ def test_ways_that_do_not_agree_are_an_error(answers, theirs):
 
 def test_what_was_measured_is_kept_where_nothing_larger_can_be(answers):
     lines = []
-    record = run_case("some", Options(slowest=9.0), lines.append)
+    record = run_case("some", Options(slowest=9.0, slowest_rival=9.0), lines.append)
     assert [point.edges for point in record.points] == [1000]
     assert record.not_measured.startswith("random, 2 layers, size 10000 and what follows: adgn: ")
     assert lines[-1] == f"some: not measured: {record.not_measured}"

@@ -34,6 +34,7 @@ class Options:
         threads: Torch's; `None`: as they are.
         max_edges: Random graphs with more directed edges are left out.
         slowest: A way whose step would take more seconds than this is left out.
+        slowest_rival: The same for ways that are not the first of a case.
     """
 
     quick: bool = False
@@ -41,7 +42,8 @@ class Options:
     root: str | None = None
     threads: int | None = None
     max_edges: int | None = None
-    slowest: float = 30.0
+    slowest: float = 120.0
+    slowest_rival: float = 10.0
 
     @property
     def turns(self) -> int:
@@ -181,7 +183,8 @@ def _why_not(run: _Run, workload: Workload, way: str, before: PointRecord | None
     edges = workload.size or before.edges
     growth = edges * workload.layers / (before.edges * before.layers)
     seconds = growth * (earlier.seconds or 0.0)
-    if seconds > run.options.slowest:
+    ours = way == run.case.ways[0]
+    if seconds > (run.options.slowest if ours else run.options.slowest_rival):
         return f"a step would take about {seconds:.0f} s"
     needed = growth * ((earlier.peak_mb or 0.0) - run.first["imports_mb"])
     return "" if needed <= MEMORY_SHARE * available else _no_memory(needed, available)
