@@ -6,12 +6,15 @@ Every trial has one thread, so two workers on two free cores could halve the tim
 `results/selection.json`: seconds from the first trial's start to the last one's end (`trials`) and
 of the whole call, which includes the start of the workers (`whole`), for each round. The order of
 one and two workers alternates between rounds, so that a change of the machine's load hits both.
+`cpu` is the processor time of all workers, and `others` how many cores other programs used
+meanwhile: with one or more the ratio says little about the executor, and the script says so.
 """
 
 import argparse
 import json
 import os
 import platform
+import resource
 import statistics
 import subprocess
 import tempfile
@@ -35,24 +38,43 @@ STUDY = {
 }
 
 
+def busy_seconds() -> float:
+    """Processor time of all programs of this machine since it started."""
+    fields = Path("/proc/stat").read_text().splitlines()[0].split()[1:]
+    user, nice, system, _, _, irq, softirq, *_ = map(int, fields)
+    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+
+
+def own_seconds() -> float:
+    """Processor time of this process and of the workers that have ended."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in used)
+
+
 def measure(workers: int, epochs: int) -> dict[str, float]:
     """Seconds of one study."""
     with tempfile.TemporaryDirectory() as folder:
-        begin = time.perf_counter()
+        begin, busy, own = time.perf_counter(), busy_seconds(), own_seconds()
         settings = {
             "task": {"distance": 10, "train": 1000},
             "loop": {"max_epochs": epochs},
             "stopping": {"patience": None},
         }
         result = select(**STUDY, settings=settings, workers=workers, folder=folder)
-        whole = time.perf_counter() - begin
+        whole, own = time.perf_counter() - begin, own_seconds() - own
+        others = (busy_seconds() - busy - own) / whole
         if result.counts["complete"] != result.counts["total"]:
             raise SystemExit(f"not all trials are complete: {result.counts}")
         study, _ = StudyFolder("scaling", folder).open()
         trials = study.get_trials()
         started = min(trial.datetime_start for trial in trials)
         ended = max(trial.datetime_complete for trial in trials)
-        return {"trials": round((ended - started).total_seconds(), 2), "whole": round(whole, 2)}
+        return {
+            "trials": round((ended - started).total_seconds(), 2),
+            "whole": round(whole, 2),
+            "cpu": round(own, 2),
+            "others": round(others, 2),
+        }
 
 
 def main() -> None:
@@ -64,19 +86,14 @@ def main() -> None:
     arguments = parser.parse_args()
     rounds = []
     for number in range(arguments.rounds):
-        load = os.getloadavg()[0]
         order = (1, 2) if number % 2 == 0 else (2, 1)
         seconds = {workers: measure(workers, arguments.epochs) for workers in order}
-        ratio = {name: round(seconds[2][name] / seconds[1][name], 3) for name in seconds[1]}
-        rounds.append(
-            {
-                "load_before": round(load, 1),
-                "one": seconds[1],
-                "two": seconds[2],
-                "two_over_one": ratio,
-            }
-        )
-        print(f"round {number + 1}: {rounds[-1]}")
+        ratio = {
+            name: round(seconds[2][name] / seconds[1][name], 3)
+            for name in ("trials", "whole", "cpu")
+        }
+        rounds.append({"one": seconds[1], "two": seconds[2], "two_over_one": ratio})
+        print(f"round {number + 1}: {rounds[-1]}", flush=True)
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
     ).stdout.strip()
@@ -91,13 +108,15 @@ def main() -> None:
         "rounds": rounds,
         "two_over_one": {
             name: statistics.median(entry["two_over_one"][name] for entry in rounds)
-            for name in ("trials", "whole")
+            for name in ("trials", "whole", "cpu")
         },
     }
     known = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
     text = json.dumps({**known, "scaling": record}, indent=2) + "\n"
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(arguments.out, text.encode())
+    if max(entry[key]["others"] for entry in rounds for key in ("one", "two")) > 0.2:
+        print("the machine was not free: other programs used its cores meanwhile")
     print(f"two workers take {record['two_over_one']} of the time of one; {arguments.out}")
 
 
