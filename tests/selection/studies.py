@@ -1,9 +1,9 @@
 """What tests of studies share."""
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import optuna
 from filelock import FileLock
 
-from adgn.selection import StudyFolder, grid_size
+from adgn.selection import StudyDefinition, StudyFolder, grid_size, select
 from adgn.selection.definition import params_key
 from adgn.selection.executors import Poll
 from adgn.selection.spaces import grid_point
@@ -44,7 +44,7 @@ def key_of(number: int) -> str:
     return params_key(grid_point(LONG["space"], number % TOTAL), LONG["space"]) or ""
 
 
-@contextmanager
+@contextlib.contextmanager
 def held(folder: Path, number: int) -> Iterator[None]:
     """Keeps workers from beginning configuration `number` of the long study in this folder.
 
@@ -89,6 +89,13 @@ class Nowhere:
 
     def run(self, spec: WorkerSpec, poll: Poll) -> None:
         raise StopIteration
+
+
+def planned(arguments: dict[str, Any]) -> tuple[optuna.Study, StudyDefinition]:
+    """The study of these arguments, with all its trials waiting."""
+    with contextlib.suppress(StopIteration):
+        select(**{**arguments, "executor": Nowhere()})
+    return StudyFolder(arguments["study"], arguments["folder"]).open()
 
 
 def finished(folder: Any, name: str, storage: str | None = None) -> dict[str, list[float | None]]:

@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from adgn.selection import ExecutorError, RayExecutor
+from adgn.selection import ExecutorError, RayExecutor, select
 from adgn.selection.study import kind
 from tests.selection.studies import TOTAL, finished, held, wait_until
 from tests.selection.test_api import done, end, start_driver, trials_of, workers_seen
@@ -41,6 +41,13 @@ def test_an_unreachable_cluster_is_told_at_once():
     assert time.monotonic() - started < 60  # Ray itself would wait for minutes
     with pytest.raises(ExecutorError, match="write host:port"):
         RayExecutor(address="cluster").run(None, lambda: None)
+
+
+def test_a_wrong_cluster_leaves_no_study_behind(tiny):
+    pytest.importorskip("ray", reason="Ray, adgn[ray], is not installed")
+    with pytest.raises(ExecutorError, match="no Ray cluster answers"):
+        select(**{**tiny, "executor": "ray", "ray_address": "127.0.0.1:1"})
+    assert not tiny["folder"].exists()
 
 
 def test_ray_that_is_not_installed(monkeypatch):
