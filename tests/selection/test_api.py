@@ -18,7 +18,16 @@ from adgn.selection import (
     select,
 )
 from adgn.selection.study import kind
-from tests.selection.studies import LONG, InProcess, Nowhere, finished, wait_until
+from tests.selection.studies import (
+    LONG,
+    TOTAL,
+    InProcess,
+    Nowhere,
+    finished,
+    held,
+    key_of,
+    wait_until,
+)
 from tests.servers import served
 
 
@@ -71,6 +80,10 @@ def workers_at_work(folder):
     return [int(t.user_attrs["worker"].split(":")[1]) for t in running if "worker" in t.user_attrs]
 
 
+def workers_seen(folder):
+    return {t.user_attrs["worker"] for t in trials_of(folder) if "worker" in t.user_attrs}
+
+
 def alive(process_id):
     try:
         os.kill(process_id, 0)
@@ -88,51 +101,57 @@ def end(process):
 
 def test_two_workers_find_what_one_finds(tmp_path, undisturbed):
     scores, result = undisturbed
-    output = end(start_driver(tmp_path / "two"))
-    assert finished(tmp_path / "two", "long") == scores
-    assert "12 trials: 12 complete, 0 pruned, 0 failed" in output
-    record = json.loads((tmp_path / "two" / "selection.json").read_text())
+    folder = tmp_path / "two"
+    with held(folder, 0):  # until the second worker is there, so that it finds work to do
+        driver = start_driver(folder)
+        wait_until(lambda: len(workers_seen(folder)) == 2, "second worker")
+    output = end(driver)
+    assert finished(folder, "long") == scores
+    assert f"{TOTAL} trials: {TOTAL} complete, 0 pruned, 0 failed" in output
+    record = json.loads((folder / "selection.json").read_text())
     assert record["runs"] == result.record["runs"]
-    workers = {t.user_attrs["worker"] for t in trials_of(tmp_path / "two")}
-    assert len(workers) == 2
+    assert len(workers_seen(folder)) == 2
 
 
 def test_killed_workers_and_drivers_lose_nothing(tmp_path, undisturbed):
     scores, result = undisturbed
     folder = tmp_path / "killed"
-    driver = start_driver(folder)
-    wait_until(lambda: len(done(folder)) >= 1, "first trial")
-    victim = wait_until(lambda: workers_at_work(folder), "worker at work")[0]
-    os.kill(victim, signal.SIGKILL)
-    seen = len(done(folder))
-    wait_until(lambda: len(done(folder)) >= seen + 2, "trial after the worker's death")
-    others = wait_until(lambda: workers_at_work(folder), "worker at work")
-    driver.send_signal(signal.SIGKILL)
-    driver.communicate()
-    wait_until(lambda: not any(map(alive, others)), "end of the workers without a driver")
+    with held(folder, -1):
+        driver = start_driver(folder)
+        wait_until(lambda: done(folder), "first trial")
+        victim = wait_until(lambda: workers_at_work(folder), "worker at work")[0]
+        os.kill(victim, signal.SIGKILL)
+        more = min(len(done(folder)) + 2, TOTAL - 1)
+        wait_until(lambda: len(done(folder)) >= more, "trial after the worker's death")
+        others = {int(name.split(":")[1]) for name in workers_seen(folder)} - {victim}
+        driver.send_signal(signal.SIGKILL)
+        driver.communicate()
+        wait_until(lambda: not any(map(alive, others)), "end of the workers without a driver")
     before = {t.number: (t.value, t.datetime_complete) for t in done(folder)}
-    assert 0 < len(before) < 12, "the driver must be killed in the middle"
+    assert 0 < len(before) < TOTAL
     # Going on needs no more than the name.
     resumed = select(study="long", folder=folder, executor=InProcess(), heartbeat=1, grace=6)
     assert finished(folder, "long") == scores
     assert resumed.record["runs"] == result.record["runs"]
     after = {t.number: (t.value, t.datetime_complete) for t in done(folder)}
     assert {number: after[number] for number in before} == before
-    assert len(after) == 12
+    assert len(after) == TOTAL
 
 
 def test_an_interrupted_driver_says_how_to_go_on(tmp_path, undisturbed):
     folder = tmp_path / "stopped"
-    driver = start_driver(folder)
-    wait_until(lambda: workers_at_work(folder), "worker at work")
-    driver.send_signal(signal.SIGINT)
-    output, _ = driver.communicate(timeout=300)
+    with held(folder, -1):
+        driver = start_driver(folder)
+        wait_until(lambda: done(folder) and workers_at_work(folder), "worker at its second trial")
+        driver.send_signal(signal.SIGINT)
+        output, _ = driver.communicate(timeout=300)
     assert driver.returncode == 130, output
     assert "nothing is lost" in output
     # What was under way went back to the queue at once, without waiting for silence.
     kinds = [kind(trial) for trial in trials_of(folder)]
     assert "running" not in kinds
-    assert kinds.count("waiting") + len(done(folder)) == 12
+    assert kinds.count("waiting") + len(done(folder)) == TOTAL
+    assert kinds.count("waiting") > 0
     select(study="long", folder=folder, executor=InProcess())
     assert finished(folder, "long") == undisturbed[0]
 
@@ -143,11 +162,13 @@ def test_a_study_in_postgresql(tmp_path, undisturbed):
     folder = tmp_path / "postgres"
     with served("postgres_server.py", tmp_path) as server:
         url = server.line.replace("postgresql://", "postgresql+psycopg://", 1)
-        end(start_driver(folder, storage=url))
-        assert finished(folder, "long", url) == undisturbed[0]
+        end(start_driver(folder, storage=url, trials=4))
+        first = [key_of(number) for number in range(4)]
+        assert finished(folder, "long", url) == {key: undisturbed[0][key] for key in first}
         # The folder knows where the study is.
+        record = json.loads((folder / "selection.json").read_text())
         again = select(study="long", folder=folder, executor=Nowhere())
-        assert again.record["runs"] == undisturbed[1].record["runs"]
+        assert again.record == record
         with pytest.raises(StudyMismatchError):
             select("texas", study="long", folder=tmp_path / "elsewhere", storage=url)
     assert not (folder / "study.db").exists()

@@ -8,17 +8,9 @@ import adgn.training.api
 from adgn.selection import StudyFolder, select
 from adgn.selection.objective import TrialObjective, read_scores
 from adgn.selection.study import kind, trial_params
-from adgn.selection.worker import WorkerSpec, work
 from adgn.training import Trainer
 from adgn.training.sharing import shared_data
-from tests.selection.studies import Nowhere
-
-
-def planned(arguments):
-    """The study of these arguments, with all its trials waiting."""
-    with pytest.raises(StopIteration):
-        select(**{**arguments, "executor": Nowhere()})
-    return StudyFolder(arguments["study"], arguments["folder"]).open()
+from tests.selection.studies import planned
 
 
 def objective_for(study, definition, arguments, stop=None):
@@ -177,15 +169,6 @@ def test_a_guided_search_chooses_from_the_space(tiny):
     assert len({tuple(t.params.values()) for t in trained}) == len(trained)
     for trial in answered:
         assert trial.params == study.get_trials()[trial.user_attrs["answered_from"]].params
-
-
-def test_a_stopped_worker_takes_no_trial(tiny):
-    study, _ = planned(tiny)
-    stop = threading.Event()
-    stop.set()
-    url = StudyFolder("tiny", tiny["folder"]).storage(None)
-    work(WorkerSpec("tiny", url, str(tiny["folder"]), 1, 1, 5), stop)
-    assert {trial.state for trial in study.get_trials()} == {TrialState.WAITING}
 
 
 def test_the_logarithm_of_no_error_is_read_back():

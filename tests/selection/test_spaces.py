@@ -86,7 +86,7 @@ def test_a_space_from_a_file(tmp_path):
         ({"optimizer.lr": []}, r"optimizer\.lr has an empty list"),
         ({"optimizer.lr": 0.1}, r"optimizer\.lr=0\.1 is not a list; write \[0\.1\]"),
         ({"optimizer.lr": [0.1, 0.1]}, "has a value twice"),
-        ({"optimizer.lr": [0.1, -1.0]}, r"optimizer\.lr: -1\.0 is not valid"),
+        ({"optimizer.lr": [0.1, -1.0]}, r"^optimizer\.lr: -1\.0 is not valid"),
         ({"optimizer.lrs": [0.1]}, r"optimizer\.lrs: unknown key 'lrs'. Did you mean 'lr'"),
         ({"model.epsilom": [0.1]}, r"model\.epsilom: unknown key 'epsilom'.* 'epsilon'"),
         ({"optimiser.lr": [0.1]}, "unknown key 'optimiser'. Did you mean 'optimizer'"),

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.model_selection import train_test_split
 from torch_geometric.data import Data
 
 from adgn.choices import unknown_name
@@ -124,6 +123,8 @@ def _permutations(leaves: int, count: int, seed: int) -> NDArray[np.int32]:
 
 def _split(values: NDArray[np.int32], seed: int) -> dict[str, NDArray[np.int64]]:
     """The numbers of the train and test graphs; graph p * leaves + k asks permutation p for k."""
+    from sklearn.model_selection import train_test_split  # here, for it takes long to import
+
     labels = values.reshape(-1)
     try:
         train, test = train_test_split(

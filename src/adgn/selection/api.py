@@ -188,6 +188,8 @@ def select(
             f"task is missing: give it, or only the name of a study to go on with it as it is "
             f"(study={name!r})"
         )
+    if isinstance(where, RayExecutor):
+        where.check()  # before anything is written
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     place.path.mkdir(parents=True, exist_ok=True)
     if definition is None and url == sqlite_url(place.path):

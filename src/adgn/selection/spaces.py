@@ -157,9 +157,9 @@ def check_space(space: SearchSpace, settings: Mapping[str, Any]) -> SearchSpace:
 
 def _placed(key: str, value: Any, message: str) -> str:
     section, _, name = key.partition(".")
-    return (
-        f"{key}: {message.removeprefix(f'{section}: ')}" if name else f"{key}={value!r}: {message}"
-    )
+    if not name:
+        return f"{key}={value!r}: {message}"
+    return f"{key}: {message.removeprefix(f'{section}: ').removeprefix(f'{key}: ')}"
 
 
 def nested(point: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,33 +3,34 @@ import time
 
 import pytest
 
-from adgn.selection import ExecutorError, RayExecutor
+from adgn.selection import ExecutorError, RayExecutor, select
 from adgn.selection.study import kind
-from tests.selection.studies import finished, wait_until
-from tests.selection.test_api import done, end, start_driver, trials_of
+from tests.selection.studies import TOTAL, finished, held, wait_until
+from tests.selection.test_api import done, end, start_driver, trials_of, workers_seen
 from tests.servers import served
 
 
-def workers_seen(folder):
-    return {t.user_attrs["worker"] for t in trials_of(folder) if "worker" in t.user_attrs}
+def running(folder):
+    return sum(kind(trial) == "running" for trial in trials_of(folder))
 
 
 def test_a_node_that_dies_takes_no_trial_with_it(tmp_path, undisturbed):
     pytest.importorskip("ray", reason="Ray, adgn[ray], is not installed")
     folder = tmp_path / "ray"
     with served("ray_cluster.py", tmp_path) as cluster:
-        driver = start_driver(folder, executor="ray", ray_address=cluster.line)
-        # Each node has one core, so two workers are on two nodes.
-        wait_until(lambda: len(workers_seen(folder)) == 2, "second worker")
-        wait_until(lambda: sum(kind(t) == "running" for t in trials_of(folder)) == 2, "two trials")
-        assert cluster.ask("kill") == "killed"
-        before = {t.number: (t.value, t.datetime_complete) for t in done(folder)}
-        assert len(before) < 12, "the node must be killed in the middle"
+        with held(folder, -1), held(folder, -2):  # so two trials run until the node dies
+            driver = start_driver(folder, executor="ray", ray_address=cluster.line)
+            # Each node has one core, so two workers are on two nodes.
+            wait_until(lambda: len(workers_seen(folder)) == 2, "second worker")
+            wait_until(lambda: running(folder) == 2, "two trials at a time")
+            assert cluster.ask("kill") == "killed"
+            before = {t.number: (t.value, t.datetime_complete) for t in done(folder)}
         end(driver)
+    assert len(before) < TOTAL
     assert finished(folder, "long") == undisturbed[0]
     after = {t.number: (t.value, t.datetime_complete) for t in done(folder)}
     assert {number: after[number] for number in before} == before
-    assert len(after) == 12
+    assert len(after) == TOTAL
 
 
 def test_an_unreachable_cluster_is_told_at_once():
@@ -40,6 +41,13 @@ def test_an_unreachable_cluster_is_told_at_once():
     assert time.monotonic() - started < 60  # Ray itself would wait for minutes
     with pytest.raises(ExecutorError, match="write host:port"):
         RayExecutor(address="cluster").run(None, lambda: None)
+
+
+def test_a_wrong_cluster_leaves_no_study_behind(tiny):
+    pytest.importorskip("ray", reason="Ray, adgn[ray], is not installed")
+    with pytest.raises(ExecutorError, match="no Ray cluster answers"):
+        select(**{**tiny, "executor": "ray", "ray_address": "127.0.0.1:1"})
+    assert not tiny["folder"].exists()
 
 
 def test_ray_that_is_not_installed(monkeypatch):

@@ -3,7 +3,6 @@
 import torch
 from pydantic import Field
 from torch import Tensor, nn
-from torchdiffeq import odeint, odeint_adjoint
 
 from adgn.graph import Adjacency, SparseOperator
 from adgn.nn.conv import GATConv
@@ -62,6 +61,8 @@ class GRANDPropagation(nn.Module):
         self, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None
     ) -> Tensor:
         """The states at time `num_layers * epsilon`."""
+        from torchdiffeq import odeint, odeint_adjoint  # here, for it takes long to import
+
         operator = self.rate.attention.operator(x, edge_index, edge_weight)
 
         def rate(_: Tensor, states: Tensor) -> Tensor:
@@ -85,6 +86,8 @@ class GRANDPropagation(nn.Module):
 
         Gradients go through the steps: the adjoint method knows none between two of them.
         """
+        from torchdiffeq import odeint
+
         operator = self.rate.attention.operator(x, edge_index, edge_weight)
         states = [x]
         for _ in range(self.num_layers):

@@ -40,8 +40,15 @@ class RayExecutor:
         self.address = address
         self.threads = threads or (1 if address else threads_per_worker(workers))
 
+    def check(self) -> None:
+        """Raises where Ray is missing or nobody answers at the address."""
+        _import_ray()
+        if self.address not in (None, "auto"):
+            _check_reachable(str(self.address))
+
     def run(self, spec: WorkerSpec, poll: Poll) -> None:
         """Runs workers until the queue is empty."""
+        self.check()
         ray = _import_ray()
         self._connect(ray)
         try:
@@ -80,8 +87,6 @@ class RayExecutor:
                 log_to_driver=False,
             )
             return
-        if self.address != "auto":
-            _check_reachable(self.address)
         try:
             ray.init(address=self.address, logging_level="error", log_to_driver=False)
         except (ConnectionError, RuntimeError, ValueError) as error:

@@ -1,0 +1,98 @@
+"""Writes the generated parts of docs/selection.md: the worked example and the scaling.
+
+python scripts/document_selection.py           # print
+python scripts/document_selection.py --write   # write docs/selection.md
+"""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "selection.md"
+FIGURES = ROOT / "results" / "selection.json"
+
+
+def duration(seconds: float) -> str:
+    """Minutes and seconds."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def example(results: dict[str, Any]) -> str:
+    """What the example printed, and how long it took."""
+    trials, runs = results["trials"]["total"], results["runs_per_trial"]
+    accuracy = results["test"]["accuracy"]
+    lines = ["```text", *results["output"], "```", ""]
+    lines += [
+        f"So the {trials} trials of {runs} runs each and the test scores took "
+        f"**{duration(results['seconds'])}**, and the reported test accuracy is "
+        f"**{100 * accuracy['mean']:.2f} ± {100 * accuracy['std']:.2f} %**.",
+        "",
+        f"{results['machine']}, torch {results['torch']}, {results['date']}, commit "
+        f"{results['commit']}: `{results['command']}`.",
+    ]
+    return "\n".join(lines)
+
+
+def scaling(results: dict[str, Any]) -> str:
+    """Two workers against one in a table."""
+    lines = [
+        "| round | workers | first start to last end of a trial | whole command | processor time |",
+        "|---|---|---|---|---|",
+    ]
+    for number, entry in enumerate(results["rounds"], start=1):
+        for name in ("one", "two"):
+            times = entry[name]
+            lines.append(
+                f"| {number} | {name} | {times['trials']:.1f} s | {times['whole']:.1f} s | "
+                f"{times['cpu']:.1f} s |"
+            )
+    ratio = results["two_over_one"]
+    lines.append(
+        f"| median of two / one | | **{ratio['trials']:.2f}** | **{ratio['whole']:.2f}** | "
+        f"{ratio['cpu']:.2f} |"
+    )
+    lines += [
+        "",
+        f"{results['trials']} trials of graph transfer with {results['runs_per_trial']} runs of "
+        f"{results['epochs']} epochs each, one thread per worker. The whole command has the start "
+        "of the workers and the test scores in it, which two workers do not speed up. "
+        f"{results['machine']}, torch {results['torch']}, {results['date']}, commit "
+        f"{results['commit']}: `{results['command']}`.",
+    ]
+    return "\n".join(lines)
+
+
+def sections() -> dict[str, str]:
+    """The generated parts by the name of their place in the page."""
+    figures = json.loads(FIGURES.read_text(encoding="utf-8"))
+    return {"example": example(figures["texas"]), "scaling": scaling(figures["scaling"])}
+
+
+def page(text: str) -> str:
+    """The page with its generated parts as they must be now."""
+    for name, part in sections().items():
+        begin, end = f"<!-- generated: {name} -->", f"<!-- end of {name} -->"
+        before, found, rest = text.partition(begin)
+        _, closed, after = rest.partition(end)
+        if not found or not closed:
+            raise ValueError(f"{PAGE} has no place {begin} … {end}")
+        text = f"{before}{begin}\n{part}\n{end}{after}"
+    return text
+
+
+def main() -> None:
+    """Parses the command line and prints or writes."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--write", action="store_true", help="write docs/selection.md")
+    text = page(PAGE.read_text(encoding="utf-8"))
+    if parser.parse_args().write:
+        PAGE.write_text(text, encoding="utf-8")
+    else:
+        print(text, end="")
+
+
+if __name__ == "__main__":
+    main()
