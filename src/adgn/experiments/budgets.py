@@ -128,9 +128,9 @@ BUDGETS: Mapping[str, Mapping[str, Budget]] = {
     "laptop": {
         "property": Budget(
             "Search: at most 4 configurations of the compact space, drawn at random, 1 "
-            "initialisation, 40 epochs. Then the paper's 4 initialisations of the selected one "
+            "initialisation, 20 epochs. Then the paper's 4 initialisations of the selected one "
             "with the full protocol (at most 1500 epochs, patience 100).",
-            search=Search(trials=4, max_epochs=40),
+            search=Search(trials=4, max_epochs=20),
         ),
         "property-time": Budget(
             "No search: 20 layers of 30 units. 3 epochs timed after a first one that does not "
