@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from adgn.bench import machine
-from adgn.bench.cases import CASES, Case
+from adgn.bench.cases import CASES, OURS, Case
 from adgn.bench.records import CaseRecord, PointRecord, WayRecord
 from adgn.bench.worker import Job, WorkerError, run_alone
 from adgn.bench.workloads import WAYS, Workload
@@ -34,7 +34,7 @@ class Options:
         threads: Torch's; `None`: as they are.
         max_edges: Random graphs with more directed edges are left out.
         slowest: A way whose step would take more seconds than this is left out.
-        slowest_rival: The same for ways that are not the first of a case.
+        slowest_rival: The same for ways that are not this package's native one.
     """
 
     quick: bool = False
@@ -183,7 +183,7 @@ def _why_not(run: _Run, workload: Workload, way: str, before: PointRecord | None
     edges = workload.size or before.edges
     growth = edges * workload.layers / (before.edges * before.layers)
     seconds = growth * (earlier.seconds or 0.0)
-    ours = way == run.case.ways[0]
+    ours = way in OURS
     if seconds > (run.options.slowest if ours else run.options.slowest_rival):
         return f"a step would take about {seconds:.0f} s"
     needed = growth * ((earlier.peak_mb or 0.0) - run.first["imports_mb"])
