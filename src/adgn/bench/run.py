@@ -43,7 +43,7 @@ class Options:
     threads: int | None = None
     max_edges: int | None = None
     slowest: float = 120.0
-    slowest_rival: float = 10.0
+    slowest_rival: float = 3.0
 
     @property
     def turns(self) -> int:
