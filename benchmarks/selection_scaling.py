@@ -7,7 +7,7 @@ Every trial has one thread, so two workers on two free cores could halve the tim
 of the whole call, which includes the start of the workers (`whole`), for each round. The order of
 one and two workers alternates between rounds, so that a change of the machine's load hits both.
 `cpu` is the processor time of all workers, and `others` how many cores other programs used
-meanwhile: with one or more the ratio says little about the executor, and the script says so. With
+meanwhile: a round with more than 0.2 says little about the executor and does not count. With
 `--add` the rounds join those in the file, so that a long measurement can be had in parts.
 
 Towards the end of a study a worker that finds no more trials waits for the other, so sets of few
@@ -33,6 +33,7 @@ from adgn.selection import StudyFolder, grid_size, select
 from adgn.selection.executors.base import available_cores
 from adgn.training.files import write_atomically
 
+DISTURBED = 0.2  # cores
 RESULTS = Path(__file__).parent.parent / "results" / "selection.json"
 STUDY = {
     "task": "graph-transfer",
@@ -92,8 +93,12 @@ def earlier_rounds(known: dict[str, Any], epochs: int) -> list[dict[str, Any]]:
     for name, value in same.items():
         if known.get(name) != value:
             raise SystemExit(f"the file's rounds have {name} {known.get(name)}, not {value}")
-    rounds: list[dict[str, Any]] = known["rounds"]
-    return rounds
+    return [entry for entry in known["rounds"] if not disturbed(entry)]
+
+
+def disturbed(entry: dict[str, Any]) -> bool:
+    """Whether other programs used the cores in a round."""
+    return max(entry[workers]["others"] for workers in ("one", "two")) > DISTURBED
 
 
 def commit() -> str:
@@ -119,8 +124,14 @@ def main() -> None:
             name: round(seconds[2][name] / seconds[1][name], 3)
             for name in ("trials", "whole", "cpu")
         }
-        rounds.append({"one": seconds[1], "two": seconds[2], "two_over_one": ratio})
-        print(f"round {number + 1}: {rounds[-1]}", flush=True)
+        entry = {"one": seconds[1], "two": seconds[2], "two_over_one": ratio}
+        print(f"round {number + 1}: {entry}", flush=True)
+        if disturbed(entry):
+            print("does not count: other programs used the cores meanwhile", flush=True)
+        else:
+            rounds.append(entry)
+    if not rounds:
+        raise SystemExit("no round counts; nothing is written")
     record = {
         "what": "time of a set of single-thread trials, two workers against one",
         "command": "python benchmarks/selection_scaling.py",
@@ -140,8 +151,6 @@ def main() -> None:
     text = json.dumps({**known, "scaling": record}, indent=2, ensure_ascii=False) + "\n"
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(arguments.out, text.encode())
-    if max(entry[key]["others"] for entry in rounds for key in ("one", "two")) > 0.2:
-        print("the machine was not free: other programs used its cores meanwhile")
     print(f"two workers take {record['two_over_one']} of the time of one; {arguments.out}")
 
 
