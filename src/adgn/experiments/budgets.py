@@ -217,8 +217,8 @@ def find_budget(name: str, experiment: str) -> Budget:
     """What a budget does in an experiment.
 
     Example:
-        >>> find_budget("laptop", "property").search.max_epochs
-        40
+        >>> find_budget("laptop", "property").search.trials
+        4
     """
     if name not in BUDGETS:
         raise unknown_name("budget", name, BUDGETS)
