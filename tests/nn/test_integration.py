@@ -592,3 +592,20 @@ def test_a_hook_on_a_layer_sees_its_states():
 def test_memory_is_checked_when_the_layer_is_made():
     with pytest.raises(ValueError, match="memory='half' is not known"):
         model(memory="half")
+
+
+@pytest.mark.parametrize("channels", [30, 64])
+@pytest.mark.parametrize("nodes", [40, 40_000])  # below and above what is called a large array
+def test_outputs_can_be_changed_in_place(channels, nodes):
+    ring = torch.arange(nodes)
+    edges = torch.stack([ring, ring.roll(1)])
+    operator = graph_operator(edges, num_nodes=nodes)
+    x = torch.linspace(-1, 1, nodes * channels).view(nodes, channels).requires_grad_()
+    weight = torch.full((1, channels, channels), 0.01, requires_grad=True)
+    for output in (
+        operator @ x,
+        integrate(x, operator, weight, weight, None, epsilon=0.1, act=torch.tanh, num_steps=2),
+    ):
+        expected = torch.autograd.grad(output.relu().sum(), x, retain_graph=True)[0]
+        found = torch.autograd.grad(output.relu_().sum(), x)[0]
+        torch.testing.assert_close(found, expected)

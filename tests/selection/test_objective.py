@@ -6,8 +6,10 @@ from optuna.trial import TrialState
 
 import adgn.training.api
 from adgn.selection import StudyFolder, select
+from adgn.selection.definition import params_key
 from adgn.selection.objective import TrialObjective, read_scores
-from adgn.selection.study import kind, trial_params
+from adgn.selection.storage import open_storage, sqlite_url
+from adgn.selection.study import kind, open_study, requeue, trial_params
 from adgn.training import Trainer
 from adgn.training.sharing import shared_data
 from tests.selection.studies import planned
@@ -31,6 +33,27 @@ def test_a_trial_is_all_its_runs_and_their_mean(tiny):
     assert [(run["seed"], run["split"]) for run in runs] == [(0, None), (1, None)]
     scores = [run["scores"]["log10_mse"] for run in runs]
     assert trial.value == sum(scores) / 2
+
+
+def test_a_trial_does_not_wait_for_one_whose_worker_is_dead(tiny):
+    _, definition = planned(tiny)
+    url = sqlite_url(tiny["folder"])
+    storage = open_storage(url, heartbeat=1, grace=2, on_stale=requeue)
+    study, _ = open_study("tiny", storage)
+    with pytest.warns(UserWarning, match="Heartbeat"):  # which is the point
+        dead = study.ask()  # nobody will ever work on it, or say that it lives
+    values = trial_params(study.get_trials()[dead.number + 1])
+    dead.set_user_attr("key", params_key(values, definition.space))  # the next one's values
+    stop = threading.Event()
+    too_long = threading.Timer(60, stop.set)
+    too_long.start()
+    try:
+        run_one(study, objective_for(study, definition, tiny, stop))
+    finally:
+        too_long.cancel()
+    trials = study.get_trials()
+    assert trials[dead.number].state == TrialState.FAIL
+    assert trials[dead.number + 1].state == TrialState.COMPLETE
 
 
 def test_the_test_split_is_not_looked_at(tiny, monkeypatch):

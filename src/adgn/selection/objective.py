@@ -5,6 +5,7 @@ import shutil
 import threading
 import time
 import traceback
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,13 @@ class _Watcher(Observer):
 def _still_running(trial: Trial) -> bool:
     running = trial.study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
     return any(other.number == trial.number for other in running)
+
+
+def _end_lost_trials(study: Study) -> None:
+    """What Optuna does before each trial, and with its filter: the function is experimental."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        optuna.storages.fail_stale_trials(study)
 
 
 class TrialObjective:
@@ -120,6 +128,7 @@ class TrialObjective:
         ):
             if self.stop.wait(_POLL_SECONDS):
                 raise Interrupted("stopped while waiting for another worker's answer", 0)
+            _end_lost_trials(trial.study)  # that worker may be dead, and nobody else about
 
     def _known_answer(self, trial: Trial, key: str) -> FrozenTrial | None:
         for other, what in kinds(trial.study.get_trials(deepcopy=False), self.definition):

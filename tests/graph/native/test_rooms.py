@@ -53,6 +53,17 @@ def test_what_autograd_saved_keeps_the_memory(own: Rooms) -> None:
     product.backward()
 
 
+def test_a_tensor_is_no_view(own: Rooms) -> None:
+    assert not own.empty(None, (2, FLOATS), torch.float32)._is_view()
+
+
+def test_another_default_device_does_not_matter(own: Rooms) -> None:
+    with torch.device("meta"):
+        small, large = own.empty(None, (4,), torch.float32), own.empty(None, (FLOATS,), torch.uint8)
+        large_floats = own.empty(None, (FLOATS,), torch.float32)
+    assert {t.device.type for t in (small, large, large_floats)} == {"cpu"}
+
+
 def test_a_request_that_nothing_fits_frees_what_waits(own: Rooms) -> None:
     del_me = own.empty(None, (FLOATS,), torch.float32)
     del del_me

@@ -116,9 +116,9 @@ def sort_entries(
     if row.device.type != "cpu" or max(*shape, row.numel()) > _INT32_LIMIT:
         return None
     row, col = row.long().contiguous(), col.long().contiguous()
-    rowptr = torch.empty(shape[0] + 1, dtype=torch.int32)
-    sorted_col = torch.empty(row.numel(), dtype=torch.int32)
-    slot = torch.empty(row.numel(), dtype=torch.int32)
+    rowptr = torch.empty(shape[0] + 1, dtype=torch.int32, device="cpu")
+    sorted_col = torch.empty(row.numel(), dtype=torch.int32, device="cpu")
+    slot = torch.empty(row.numel(), dtype=torch.int32, device="cpu")
     slots = c_int64()
     library.call(
         "adgn_sort_entries",
@@ -146,7 +146,7 @@ def transpose(
     library: NativeLibrary, rowptr: Tensor, col: Tensor, shape: tuple[int, int]
 ) -> tuple[Tensor, Tensor, Tensor]:
     """`rowptr` and `col` of the transpose, and where each of its slots comes from."""
-    turned_rowptr = torch.empty(shape[1] + 1, dtype=torch.int32)
+    turned_rowptr = torch.empty(shape[1] + 1, dtype=torch.int32, device="cpu")
     turned_col, order = torch.empty_like(col), torch.empty_like(col)
     library.call(
         "adgn_transpose",
@@ -256,7 +256,7 @@ def forward(
         Kept(*map(_pointer, kept)),
         dtype=x.dtype,
     )
-    return out[:, :channels].contiguous(), kept
+    return _trimmed(out, channels), kept
 
 
 def backward(
@@ -284,7 +284,7 @@ def backward(
         *map(_pointer, grad_weights or (None, None, None)),
         dtype=grad.dtype,
     )
-    return grad_x[:, :channels].contiguous()
+    return _trimmed(grad_x, channels)
 
 
 def _padded(x: Tensor, steps: Steps, width: int) -> Tensor:
@@ -292,6 +292,11 @@ def _padded(x: Tensor, steps: Steps, width: int) -> Tensor:
     if steps.block_ptr is not None or x.size(1) == width:
         return x.contiguous()
     return torch.nn.functional.pad(x, (0, width - x.size(1)))
+
+
+def _trimmed(x: Tensor, channels: int) -> Tensor:
+    """Rows without their padding, and never a view: torch forbids to change one in place."""
+    return x if x.size(1) == channels else x[:, :channels].contiguous()
 
 
 def _pointer(tensor: Tensor | None) -> int | None:

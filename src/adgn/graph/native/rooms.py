@@ -3,9 +3,11 @@
 A fresh large array costs more than the arithmetic on it: the system clears every page before it
 hands it out, at every training step anew. So large arrays come back here when nobody holds them
 any more, and serve the next request for exactly as many bytes. A request that none of them fits
-frees all of them first: what waits here never adds to what is needed.
+frees all of them first, so that graphs of changing sizes leave nothing behind. What the last step
+needed waits until then, or until `adgn.graph.clear_cache()`.
 """
 
+import os
 import threading
 import weakref
 from collections.abc import Sequence
@@ -45,16 +47,22 @@ class Rooms:
         """A tensor of any content, in large pages where it is large."""
         size = prod(shape) * dtype.itemsize
         if size < LARGE:
-            return torch.empty(shape, dtype=dtype)
+            return torch.empty(shape, dtype=dtype, device="cpu")
         room = self._take(size)
         if room is None:
-            room = torch.empty(size, dtype=torch.uint8)
+            room = torch.empty(size, dtype=torch.uint8, device="cpu")
             if library is not None:
                 library.call("adgn_prefer_large_pages", room.data_ptr(), size)
         # The tensor holds the array, and the array's end is when nobody holds the tensor.
         array = room.numpy()
         weakref.finalize(array, self._take_back, room).atexit = False
-        return torch.frombuffer(array, dtype=dtype).view(tuple(shape))
+        storage = torch.frombuffer(array, dtype=dtype).untyped_storage()
+        # Not a view: torch would forbid to change the result of an autograd function in place.
+        return torch.empty(0, dtype=dtype, device="cpu").set_(storage, 0, tuple(shape))
+
+    def after_fork(self) -> None:
+        """In a child: another thread of the parent may have held the lock."""
+        self._lock = threading.RLock()
 
     def clear(self) -> None:
         """Gives all waiting memory back to the system."""
@@ -81,3 +89,5 @@ class Rooms:
 
 
 rooms = Rooms()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=rooms.after_fork)
