@@ -35,6 +35,16 @@ class Metric:
 
 
 @dataclass(frozen=True)
+class PublishedCell:
+    """A number of the paper in the unit of the experiment's metric, and where it stands there."""
+
+    mean: float
+    std: float | None
+    row: str
+    column: str
+
+
+@dataclass(frozen=True)
 class Row:
     """A method of a table.
 
@@ -50,7 +60,7 @@ class Row:
     title: str
     model: str
     settings: Settings = field(default_factory=dict)
-    quotes: Mapping[str, float] | None = None
+    quotes: Mapping[str, PublishedCell] | None = None
 
 
 @dataclass(frozen=True)
@@ -76,25 +86,13 @@ class Column:
     group: str | None = None
 
 
-@dataclass(frozen=True)
-class PublishedCell:
-    """A number of the paper in the unit of the experiment's metric, and where it stands there."""
-
-    mean: float
-    std: float | None
-    row: str
-    column: str
-
-
 Lookup = Callable[[Row, Column, TrainConfig], PublishedCell | None]
 
 
 def published_score(row: Row, column: Column, config: TrainConfig) -> PublishedCell | None:
     """What the paper's tables say about a cell."""
     if row.quotes is not None:
-        if column.key not in row.quotes:
-            return None
-        return PublishedCell(row.quotes[column.key], None, row.title, column.note or column.title)
+        return row.quotes.get(column.key)
     value = published_value(
         column.task,
         model_spec(row.model).title,
