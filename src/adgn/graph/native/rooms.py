@@ -58,7 +58,7 @@ class Rooms:
         weakref.finalize(array, self._take_back, room).atexit = False
         storage = torch.frombuffer(array, dtype=dtype).untyped_storage()
         # Not a view: torch would forbid to change the result of an autograd function in place.
-        return torch.empty(0, dtype=dtype, device="cpu").set_(storage, 0, tuple(shape))
+        return torch.empty(0, dtype=dtype, device="cpu").set_(storage).resize_(tuple(shape))
 
     def after_fork(self) -> None:
         """In a child: another thread of the parent may have held the lock."""
