@@ -1,3 +1,4 @@
+import math
 import subprocess
 import sys
 import textwrap
@@ -58,6 +59,27 @@ def test_damaged_files_are_told(tmp_path):
     directory.result_file.write_text('{"task": ')
     with pytest.raises(DamagedRunError, match=r"result.json is damaged"):
         directory.result()
+
+
+def test_a_changed_result_is_refused(tmp_path):
+    directory = RunDirectory(tmp_path)
+    directory.write_result({"task": "sssp", "scores": {"test": {"mse": 0.5, "mae": math.inf}}})
+    assert directory.result() == {"task": "sssp", "scores": {"test": {"mse": 0.5, "mae": None}}}
+    written = directory.result_file.read_text()
+    directory.result_file.write_text(written.replace("0.5", "0.4"))
+    with pytest.raises(DamagedRunError, match="does not have the checksum"):
+        directory.result()
+    directory.result_file.write_text('{"task": "sssp"}')
+    with pytest.raises(DamagedRunError, match="does not have the checksum"):
+        directory.result()
+
+
+@pytest.mark.parametrize("content", [b'{"epoch": 1}\n{"epo', b"\xff\n"])
+def test_damaged_metrics_are_told(tmp_path, content):
+    directory = RunDirectory(tmp_path)
+    directory.metrics_file.write_bytes(content)
+    with pytest.raises(DamagedRunError, match=r"metrics.jsonl is damaged"):
+        directory.history()
 
 
 def test_a_run_that_has_not_begun_has_neither_history_nor_result(tmp_path):

@@ -7,6 +7,7 @@ state/             the latest state from which the run can go on exactly
 result.json        the scores, once the run is over
 """
 
+import hashlib
 import json
 import math
 import time
@@ -127,22 +128,35 @@ class RunDirectory:
         """The lines of metrics.jsonl."""
         if not self.metrics_file.exists():
             return []
-        text = read_bytes(self.metrics_file, "start the run again").decode()
-        return [json.loads(line) for line in text.splitlines()]
+        content = read_bytes(self.metrics_file, "start the run again")
+        try:
+            return [json.loads(line) for line in content.decode().splitlines()]
+        except ValueError as error:
+            raise DamagedRunError(f"{self.metrics_file} is damaged: {error}") from error
 
     def result(self) -> dict[str, Any] | None:
-        """What result.json says; `None` while the run is not over."""
+        """What result.json says; `None` while the run is not over.
+
+        Raises:
+            DamagedRunError: It was damaged, or changed after it was written.
+        """
         if not self.result_file.exists():
             return None
         try:
             result: dict[str, Any] = json.loads(self.result_file.read_bytes())
         except ValueError as error:
             raise DamagedRunError(f"{self.result_file} is damaged: {error}") from error
+        if result.pop("sha256", None) != _digest(result):
+            raise DamagedRunError(
+                f"{self.result_file} does not have the checksum that it was written with; put the "
+                "original back, or remove it and resume the run"
+            )
         return result
 
     def write_result(self, result: Mapping[str, Any]) -> None:
         """Writes result.json: the run is over."""
-        text = json.dumps(_finite(dict(result)), indent=2, allow_nan=False)
+        content = json.loads(json.dumps(_finite(dict(result)), allow_nan=False))
+        text = json.dumps({**content, "sha256": _digest(content)}, indent=2)
         write_atomically(self.result_file, text.encode() + b"\n")
 
     def load_state(self, config: TrainConfig) -> dict[str, Any] | None:
@@ -235,6 +249,10 @@ def strict_json(line: Mapping[str, Any]) -> str:
         return json.dumps(line, allow_nan=False)
     except ValueError:
         return json.dumps(_finite(line), allow_nan=False)
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _finite(value: Any) -> Any:
