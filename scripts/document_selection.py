@@ -59,8 +59,8 @@ def scaling(results: dict[str, Any]) -> str:
         f"{results['trials']} trials of graph transfer with {results['runs_per_trial']} runs of "
         f"{results['epochs']} epochs each, one thread per worker. The whole command has the start "
         "of the workers and the test scores in it, which two workers do not speed up; and with few "
-        "trials one worker waits for the other's last. Rounds in which other programs used the cores "
-        "do not count. "
+        "trials one worker waits for the other's last. Rounds in which other programs used the "
+        "cores do not count. "
         f"{results['machine']}, torch {results['torch']}, {results['date']}, commit "
         f"{results['commit']}: `{results['command']}`.",
     ]
