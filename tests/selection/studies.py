@@ -1,6 +1,7 @@
 """What tests of studies share."""
 
 import contextlib
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -109,12 +110,23 @@ def finished(folder: Any, name: str, storage: str | None = None) -> dict[str, li
     return found
 
 
-def wait_until(condition: Callable[[], Any], what: str, seconds: float = 240) -> Any:
-    """What the condition gives once it is true; these machines may be slow, so it waits long."""
+def wait_until(
+    condition: Callable[[], Any],
+    what: str,
+    process: subprocess.Popen[str] | None = None,
+    seconds: float = 240,
+) -> Any:
+    """What the condition gives once it is true; these machines may be slow, so it waits long.
+
+    A process that should bring it about and has ended instead is reported at once.
+    """
     limit = time.monotonic() + seconds
     while time.monotonic() < limit:
+        ended = process is not None and process.poll() is not None
         answer = condition()
         if answer:
             return answer
+        if ended:
+            raise AssertionError(f"it ended without a {what}: {process.communicate()[0]}")
         time.sleep(0.1)
     raise AssertionError(f"after {seconds} s there is still no {what}")

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 
 import pytest
 
@@ -31,7 +32,8 @@ from tests.selection.studies import (
 from tests.servers import served
 
 
-def start_driver(folder, **more):
+@contextmanager
+def driver_of(folder, **more):
     """`adgn select` in a process of its own: two workers of one thread each."""
     space = folder.with_suffix(".toml")
     space.write_text("\n".join(f"{key} = {value}" for key, value in LONG["space"].items()))
@@ -53,13 +55,19 @@ def start_driver(folder, **more):
     }
     arguments = [f"--{key.replace('_', '-')}={value}" for key, value in options.items()]
     program = [sys.executable, "-c", "from adgn.cli import main; main()", "select"]
-    return subprocess.Popen(
+    process = subprocess.Popen(
         [*program, "graph-transfer", *settings, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
     )
+    try:
+        yield process
+    finally:  # nothing is left behind by a test that fails
+        if process.returncode is None:
+            process.kill()
+            process.communicate()
 
 
 def trials_of(folder, storage=None):
@@ -102,10 +110,10 @@ def end(process):
 def test_two_workers_find_what_one_finds(tmp_path, undisturbed):
     scores, result = undisturbed
     folder = tmp_path / "two"
-    with held(folder, 0):  # until the second worker is there, so that it finds work to do
-        driver = start_driver(folder)
-        wait_until(lambda: len(workers_seen(folder)) == 2, "second worker")
-    output = end(driver)
+    with driver_of(folder) as driver:
+        with held(folder, 0):  # until the second worker is there, so that it finds work to do
+            wait_until(lambda: len(workers_seen(folder)) == 2, "second worker", driver)
+        output = end(driver)
     assert finished(folder, "long") == scores
     assert f"{TOTAL} trials: {TOTAL} complete, 0 pruned, 0 failed" in output
     record = json.loads((folder / "selection.json").read_text())
@@ -116,13 +124,12 @@ def test_two_workers_find_what_one_finds(tmp_path, undisturbed):
 def test_killed_workers_and_drivers_lose_nothing(tmp_path, undisturbed):
     scores, result = undisturbed
     folder = tmp_path / "killed"
-    with held(folder, -1):
-        driver = start_driver(folder)
-        wait_until(lambda: done(folder), "first trial")
-        victim = wait_until(lambda: workers_at_work(folder), "worker at work")[0]
+    with held(folder, -1), driver_of(folder) as driver:
+        wait_until(lambda: done(folder), "first trial", driver)
+        victim = wait_until(lambda: workers_at_work(folder), "worker at work", driver)[0]
         os.kill(victim, signal.SIGKILL)
         more = min(len(done(folder)) + 2, TOTAL - 1)
-        wait_until(lambda: len(done(folder)) >= more, "trial after the worker's death")
+        wait_until(lambda: len(done(folder)) >= more, "trial after the worker's death", driver)
         others = {int(name.split(":")[1]) for name in workers_seen(folder)} - {victim}
         driver.send_signal(signal.SIGKILL)
         driver.communicate()
@@ -140,9 +147,10 @@ def test_killed_workers_and_drivers_lose_nothing(tmp_path, undisturbed):
 
 def test_an_interrupted_driver_says_how_to_go_on(tmp_path, undisturbed):
     folder = tmp_path / "stopped"
-    with held(folder, -1):
-        driver = start_driver(folder)
-        wait_until(lambda: done(folder) and workers_at_work(folder), "worker at its second trial")
+    with held(folder, -1), driver_of(folder) as driver:
+        wait_until(
+            lambda: done(folder) and workers_at_work(folder), "worker at a later trial", driver
+        )
         driver.send_signal(signal.SIGINT)
         output, _ = driver.communicate(timeout=300)
     assert driver.returncode == 130, output
@@ -162,7 +170,8 @@ def test_a_study_in_postgresql(tmp_path, undisturbed):
     folder = tmp_path / "postgres"
     with served("postgres_server.py", tmp_path) as server:
         url = server.line.replace("postgresql://", "postgresql+psycopg://", 1)
-        end(start_driver(folder, storage=url, trials=4))
+        with driver_of(folder, storage=url, trials=4) as driver:
+            end(driver)
         first = [key_of(number) for number in range(4)]
         assert finished(folder, "long", url) == {key: undisturbed[0][key] for key in first}
         # The folder knows where the study is.

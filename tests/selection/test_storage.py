@@ -57,6 +57,28 @@ def test_many_workers_take_every_trial_once(url):
     assert {trial.state for trial in planner.get_trials()} == {TrialState.COMPLETE}
 
 
+def test_several_may_set_up_a_storage_at_once(tmp_path):
+    """A look at a study must not break the driver that is just making its tables."""
+    errors = []
+    for number in range(2):
+        new = f"sqlite:///{tmp_path / str(number)}.db"
+        together = threading.Barrier(4)
+
+        def set_up(new=new, together=together):
+            together.wait()
+            try:
+                study_in(new)
+            except BaseException as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=set_up) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert errors == []
+
+
 def test_a_trial_without_any_sign_of_life_comes_back(url):
     lost = []
     study = study_in(url, heartbeat=1, grace=2, on_stale=lambda _, trial: lost.append(trial.number))

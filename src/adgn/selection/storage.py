@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy
+from optuna.exceptions import StorageInternalError
 from optuna.storages import RDBStorage
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
@@ -21,6 +22,14 @@ HEARTBEAT_SECONDS = 10
 GRACE_SECONDS = 60
 _LOCK_SECONDS = 120.0  # how long a process waits for the others' writes to an SQLite file
 _CONNECT_SECONDS = 10
+_SET_UP_ATTEMPTS = 10
+# What SQLite, PostgreSQL and MySQL say of a table or row that somebody else has just made.
+_MADE_BY_ANOTHER = (
+    "already exists",
+    "UNIQUE constraint failed",
+    "duplicate key",
+    "Duplicate entry",
+)
 
 StaleCallback = Callable[[Study, FrozenTrial], None]
 
@@ -136,23 +145,41 @@ def open_storage(
                 "machines, or keep the study in a database server: --storage postgresql+psycopg://…"
             )
     try:
-        return QueueStorage(
-            url,
-            heartbeat=heartbeat,
-            grace=grace,
-            on_stale=on_stale,
-            engine_kwargs=_engine_options(parsed),
+        return _set_up(
+            lambda: QueueStorage(
+                url,
+                heartbeat=heartbeat,
+                grace=grace,
+                on_stale=on_stale,
+                engine_kwargs=_engine_options(parsed),
+            )
         )
     except (ImportError, sqlalchemy.exc.NoSuchModuleError) as error:
         raise StorageError(
             f"the driver for the storage {shown_url(url)} is not installed ({_cause(error)}); for "
             "PostgreSQL: pip install 'adgn[postgresql]' and a URL postgresql+psycopg://…"
         ) from error
-    except (sqlalchemy.exc.SQLAlchemyError, RuntimeError) as error:
+    except (sqlalchemy.exc.SQLAlchemyError, StorageInternalError, RuntimeError) as error:
         raise StorageError(
             f"cannot use the storage {shown_url(url)}: {_cause(error)}; check the URL, and that "
             "the server runs and lets this machine in"
         ) from error
+
+
+def _set_up(connect: Callable[[], QueueStorage]) -> QueueStorage:
+    """Connects, again where another process made the same tables in the same moment.
+
+    Optuna looks whether a table is there and then makes it; of two that do so at once one fails.
+    Once the other is through, the tables are there and nothing is left to make.
+    """
+    for attempt in range(1, _SET_UP_ATTEMPTS):
+        try:
+            return connect()
+        except (sqlalchemy.exc.SQLAlchemyError, StorageInternalError) as error:
+            if not any(sign in f"{error} {error.__cause__}" for sign in _MADE_BY_ANOTHER):
+                raise
+        time.sleep(0.1 * attempt)
+    return connect()
 
 
 def _parsed(url: str) -> URL:

@@ -6,7 +6,7 @@ import pytest
 from adgn.selection import ExecutorError, RayExecutor, select
 from adgn.selection.study import kind
 from tests.selection.studies import TOTAL, finished, held, wait_until
-from tests.selection.test_api import done, end, start_driver, trials_of, workers_seen
+from tests.selection.test_api import done, driver_of, end, trials_of, workers_seen
 from tests.servers import served
 
 
@@ -17,12 +17,14 @@ def running(folder):
 def test_a_node_that_dies_takes_no_trial_with_it(tmp_path, undisturbed):
     pytest.importorskip("ray", reason="Ray, adgn[ray], is not installed")
     folder = tmp_path / "ray"
-    with served("ray_cluster.py", tmp_path) as cluster:
+    with (
+        served("ray_cluster.py", tmp_path) as cluster,
+        driver_of(folder, executor="ray", ray_address=cluster.line) as driver,
+    ):
         with held(folder, -1), held(folder, -2):  # so two trials run until the node dies
-            driver = start_driver(folder, executor="ray", ray_address=cluster.line)
             # Each node has one core, so two workers are on two nodes.
-            wait_until(lambda: len(workers_seen(folder)) == 2, "second worker")
-            wait_until(lambda: running(folder) == 2, "two trials at a time")
+            wait_until(lambda: len(workers_seen(folder)) == 2, "second worker", driver)
+            wait_until(lambda: running(folder) == 2, "second trial at a time", driver)
             assert cluster.ask("kill") == "killed"
             before = {t.number: (t.value, t.datetime_complete) for t in done(folder)}
         end(driver)
