@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 
 import pytest
@@ -24,6 +25,7 @@ from tests.selection.studies import (
     TOTAL,
     InProcess,
     Nowhere,
+    arguments,
     finished,
     held,
     key_of,
@@ -268,3 +270,23 @@ def test_a_study_can_be_moved_with_its_folder(tiny):
     moved = tiny["folder"].rename(tiny["folder"].with_name("moved"))
     again = select(study="tiny", folder=moved, executor=Nowhere())
     assert again.record == first.record
+
+
+def test_an_interrupt_that_python_swallowed_still_stops_the_study(tmp_path, monkeypatch):
+    swallowed = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda about: swallowed.append(about.exc_type))
+
+    class Finalised:
+        def __del__(self):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.01)  # the handler raises here, where nobody hears it
+
+    class Waits:
+        def run(self, spec, poll):
+            Finalised()
+            assert swallowed == [KeyboardInterrupt]
+            poll()
+            raise AssertionError("the interrupt was lost")
+
+    with pytest.raises(KeyboardInterrupt):
+        select(**arguments(tmp_path, Waits()))

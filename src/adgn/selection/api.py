@@ -37,6 +37,7 @@ from adgn.training.files import write_atomically
 __all__ = ["StudyFolder", "select", "terminate_as_interrupt"]
 
 ROOT = Path("studies")
+_INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
 Watch = Callable[[StudyStatus], None]
 
 
@@ -204,8 +205,8 @@ def select(
         place.write(url)
         plan(opened, definition, retry_failed=retry_failed)
     spec = WorkerSpec(name, url, str(place.path.resolve()), 0, heartbeat, grace)
-    with terminate_as_interrupt():
-        _run(where, spec, opened, definition, watch)
+    with terminate_as_interrupt() as asked_to_stop:
+        _run(where, spec, opened, definition, watch, asked_to_stop)
         return conclude(opened, definition, place.path, progress, evaluate_test)
 
 
@@ -215,8 +216,11 @@ def _run(
     study: Study,
     definition: StudyDefinition,
     watch: Watch | None,
+    asked_to_stop: threading.Event,
 ) -> None:
     def poll() -> None:
+        if asked_to_stop.is_set():
+            raise KeyboardInterrupt
         if watch is not None:
             watch(study_status(study, definition))
 
@@ -302,17 +306,24 @@ def _definition(
 
 
 @contextmanager
-def terminate_as_interrupt() -> Iterator[None]:
-    """SIGTERM stops a study as Ctrl-C does."""
+def terminate_as_interrupt() -> Iterator[threading.Event]:
+    """SIGTERM stops a study as Ctrl-C does; the event says that one of them came.
+
+    An exception that a signal raises is lost where Python happens to run a finaliser in that
+    moment; who waits for long looks at the event too.
+    """
+    asked = threading.Event()
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield asked
         return
 
     def interrupt(number: int, frame: FrameType | None) -> None:
+        asked.set()
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    before = {number: signal.signal(number, interrupt) for number in _INTERRUPTS}
     try:
-        yield
+        yield asked
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
