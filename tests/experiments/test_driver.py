@@ -27,7 +27,7 @@ def test_borrowed_settings_are_waited_for(tmp_path):
     lender = plan_cell("benchmarks", "gcn", "photo", "laptop")
     borrower = plan_cell("depth", "gcn", "photo-5", "laptop")
     jobs = [Job(borrower, new_cell(borrower), 0), Job(lender, new_cell(lender), 1)]
-    driver = Driver(ResultsDirectory(tmp_path), jobs, Watch())
+    driver = Driver(ResultsDirectory(tmp_path), jobs, Watch(), threading.Event())
     assert driver._next(jobs) is jobs[1]
     jobs[1].running = True
     assert driver._next(jobs) is None

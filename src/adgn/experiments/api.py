@@ -141,13 +141,13 @@ def reproduce(
         _ = plan.fingerprint, plan.rounds  # resolves configurations, spaces and protocols
     results = ResultsDirectory(out if out is not None else ROOT / budget)
     names = list(dict.fromkeys(plan.experiment.name for plan in plans))
-    with _data_root(root), terminate_as_interrupt():
+    with _data_root(root), terminate_as_interrupt() as asked_to_stop:
         results.open(budget, names)
         with _held(results):
             prepare_data(plans, progress)
             jobs, moved = _begin(results, plans, rounds, retry_failed)
             _write_outlines(results, budget, plans)
-            driver = Driver(results, jobs, watch or Watch())
+            driver = Driver(results, jobs, watch or Watch(), asked_to_stop)
             driver.run("alone", 1, cores)
             count = cores if workers is None else workers
             options = SelectionOptions(count, executor, ray_address, storage)

@@ -1,6 +1,7 @@
 """The driver: gives the steps of all cells to workers, breadth first."""
 
 import queue
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,12 +81,20 @@ class Driver:
         results: The results directory.
         jobs: All cells that were asked for.
         watch: Told what happens.
+        asked_to_stop: Set where an interrupt came, see `terminate_as_interrupt`.
     """
 
-    def __init__(self, results: ResultsDirectory, jobs: Sequence[Job], watch: Watch) -> None:
+    def __init__(
+        self,
+        results: ResultsDirectory,
+        jobs: Sequence[Job],
+        watch: Watch,
+        asked_to_stop: threading.Event,
+    ) -> None:
         self.results = results
         self.jobs = jobs
         self.watch = watch
+        self.asked_to_stop = asked_to_stop
 
     def run(self, kind: Literal["alone", "together"], workers: int, threads: int) -> None:
         """Does all steps of one kind of jobs; returns when none is left.
@@ -102,6 +111,8 @@ class Driver:
                 self._hand_out(mine, running, answers, workers, threads, logs)
                 if not any(job.running for job in mine):
                     break
+                if self.asked_to_stop.is_set():
+                    raise KeyboardInterrupt
                 self.watch.tick(self.jobs)
                 try:
                     answer = answers.get(timeout=_POLL_SECONDS)
