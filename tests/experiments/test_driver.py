@@ -1,3 +1,5 @@
+import threading
+
 from adgn.experiments.cells import new_cell
 from adgn.experiments.driver import Driver, Job, Watch
 from adgn.experiments.plan import plan_cell
