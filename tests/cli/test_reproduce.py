@@ -4,7 +4,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 import torch
@@ -131,6 +130,9 @@ def test_kills_change_nothing(tmp_path, monkeypatch):
     def settings_found():
         return any(cell["search"] for cell in cells_of(out, "property").values())
 
+    def runs_done():
+        return sum(len(cell["runs"]) for cell in cells_of(out, "property").values())
+
     driver = start()
     wait_until(settings_found, "cell with settings")
     driver.send_signal(signal.SIGKILL)
@@ -138,8 +140,9 @@ def test_kills_change_nothing(tmp_path, monkeypatch):
     assert any(cell["status"] != "done" for cell in cells_of(out, "property").values())
 
     driver = start()
-    worker = wait_until(lambda: _children(driver.pid), "worker")[0]
-    time.sleep(0.5)
+    done_before = runs_done()
+    wait_until(lambda: runs_done() > done_before, "run that ends after the second start")
+    worker = _children(driver.pid)[0]
     os.kill(worker, signal.SIGKILL)
     printed, said = driver.communicate(timeout=300)
     assert driver.returncode == 0, printed + said

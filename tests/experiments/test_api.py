@@ -125,6 +125,50 @@ def test_a_cell_without_its_work_goes_on_with_what_was_selected(here, tmp_path):
     assert result.jobs[0].cell["runs"][0] == first.jobs[0].cell["runs"][0]
 
 
+def test_work_of_another_definition_is_not_taken_for_a_cells_own(here, monkeypatch, tmp_path):
+    here("property", models=["gcn"])
+    budget = BUDGETS["smoke"]["property"]
+    settings = {**budget.settings, "loop": {"max_epochs": 1}}
+    changed = type(budget)(**{**vars(budget), "settings": settings})
+    monkeypatch.setitem(BUDGETS["smoke"], "property", changed)
+    for file in (tmp_path / "out" / "property" / "cells").iterdir():
+        file.unlink()
+    result = here("property", models=["gcn"])
+    assert len(result.moved) == 4
+    assert {run["epochs"] for job in result.jobs for run in job.cell["runs"]} == {1}
+
+
+def test_a_lost_cell_file_is_filled_from_its_own_work(here, tmp_path):
+    first = here("property", models=["gcn"])
+    file = tmp_path / "out" / "property" / "cells" / "gcn--sssp.json"
+    file.unlink()
+    result = here("property", models=["gcn"])
+    assert result.moved == ()
+    assert result.jobs[2].cell["runs"] == first.jobs[2].cell["runs"]
+
+
+def test_a_run_of_another_configuration_is_not_taken_for_this_one(here, tmp_path):
+    here("property", models=["gcn"])
+    runs = tmp_path / "out" / "property" / "work" / "gcn--sssp" / "runs"
+    (runs / "seed-41").rename(tmp_path / "lost")
+    (runs / "seed-95").rename(runs / "seed-41")
+    (tmp_path / "out" / "property" / "cells" / "gcn--sssp.json").unlink()
+    (job,) = here("property", models=["gcn"]).failed
+    assert "another configuration (seed" in job.cell["error"]["message"]
+
+
+def test_an_experiment_is_named_once_its_files_are_there(here, monkeypatch, tmp_path):
+    def missing(name):
+        raise MissingFileError(f"{name} is not here")
+
+    here("property", models=["gcn"], rounds=1)
+    monkeypatch.setattr("adgn.experiments.about.prepare", missing)
+    with pytest.raises(MissingFileError):
+        here("benchmarks")
+    about = json.loads((tmp_path / "out" / "reproduction.json").read_text())
+    assert about["experiments"] == ["property"]
+
+
 @pytest.mark.parametrize(
     ("experiments", "options", "message"),
     [
@@ -136,6 +180,9 @@ def test_a_cell_without_its_work_goes_on_with_what_was_selected(here, tmp_path):
         (["property"], {"workers": 0}, "workers=0 is not valid"),
         (["property"], {"executor": "ray"}, "has no effect without budget='paper'"),
         (["property"], {"storage": "sqlite://"}, "has no effect without budget='paper'"),
+        (["property"], {"budget": "paper", "storage": "sqlite://"}, "is in memory"),
+        (["property"], {"budget": "paper", "executor": "rays"}, "Did you mean 'ray'"),
+        (["property"], {"budget": "paper", "ray_address": "here:1"}, "without executor='ray'"),
     ],
 )
 def test_wrong_arguments_come_before_any_file(here, tmp_path, experiments, options, message):

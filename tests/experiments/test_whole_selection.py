@@ -3,6 +3,7 @@ import json
 import pytest
 
 from adgn.experiments.budgets import BUDGETS
+from adgn.selection.errors import ExecutorError, StorageError
 from tests.selection.studies import InProcess
 
 
@@ -41,3 +42,13 @@ def test_a_failure_is_written_into_the_cell(here, small, monkeypatch):
     result = here("property", budget="paper", models=["gcn"])
     (job,) = result.failed
     assert job.cell["error"]["message"] == "ZeroDivisionError: on purpose"
+
+
+@pytest.mark.parametrize("kind", [ExecutorError, StorageError])
+def test_what_concerns_all_cells_stops_the_whole(here, small, monkeypatch, kind):
+    def fails(*arguments, **options):
+        raise kind("nobody answers")
+
+    monkeypatch.setattr("adgn.experiments.whole_selection.select", fails)
+    with pytest.raises(kind, match="nobody answers"):
+        here("property", budget="paper", models=["gcn"])

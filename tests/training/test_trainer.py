@@ -212,6 +212,29 @@ def test_divergence_stops_with_the_epoch_and_advice_and_keeps_finite_states():
     )
 
 
+class Overflows(nn.Module):
+    """Finite where it is trained, infinite where it is scored."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(1, 1))
+
+    def forward(self, x, edge_index):
+        out = x @ self.weight
+        return out if self.training else out + float("inf")
+
+
+def test_an_infinite_validation_error_is_divergence_not_the_best_score():
+    trainer = Trainer(
+        Overflows(),
+        PackedBatches(graphs("train", 10), 4),
+        PackedBatches(graphs("val", 4), 4),
+        max_epochs=3,
+    )
+    with pytest.raises(DivergedError, match="is not finite in epoch 1"):
+        trainer.fit()
+
+
 def test_weights_that_are_not_finite_are_never_saved():
     trainer = make(journal=Keeper())
     with torch.no_grad():

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,6 +13,7 @@ from filelock import FileLock, Timeout
 from adgn.choices import unknown_name
 from adgn.data.root import ROOT_VARIABLE, data_root
 from adgn.experiments.about import constant_predictor, outline, prepare_data
+from adgn.experiments.borrowing import lender_of, outdated_loan
 from adgn.experiments.budgets import BUDGETS, find_budget
 from adgn.experiments.definition import Experiment, Row
 from adgn.experiments.driver import Driver, Job, Watch
@@ -125,13 +127,19 @@ def reproduce(
         ValueError: A name is not known.
         DataError: A data set is missing or damaged.
         ReproductionError: The results directory cannot be used.
+        ExecutorError: For the budget `"paper"`: workers cannot be started.
+        StorageError: For the budget `"paper"`: the storage cannot be reached.
     """
     if rounds is not None and rounds < 1:
         raise ReproductionError(f"rounds={rounds} is not valid; give at least 1")
     cores = available_cores()
-    check_workers(cores if workers is None else workers)
+    count = cores if workers is None else workers
+    check_workers(count)
     plans = plan_cells(experiments, budget, models)
-    if budget != "paper":
+    options = SelectionOptions(count, executor, ray_address, storage)
+    if budget == "paper":
+        options.check()
+    else:
         _refuse(
             executor=executor if executor != "local" else None,
             ray_address=ray_address,
@@ -142,15 +150,14 @@ def reproduce(
     results = ResultsDirectory(out if out is not None else ROOT / budget)
     names = list(dict.fromkeys(plan.experiment.name for plan in plans))
     with _data_root(root), terminate_as_interrupt() as asked_to_stop:
-        results.open(budget, names)
+        results.open(budget)
         with _held(results):
             prepare_data(plans, progress)
             jobs, moved = _begin(results, plans, rounds, retry_failed)
             _write_outlines(results, budget, plans)
+            results.add_experiments(budget, names)
             driver = Driver(results, jobs, watch or Watch(), asked_to_stop)
             driver.run("alone", 1, cores)
-            count = cores if workers is None else workers
-            options = SelectionOptions(count, executor, ray_address, storage)
             for job in jobs:
                 if job.plan.budget.whole_selection and job.step is not None:
                     select_cell(results, job, options, watch or Watch())
@@ -167,13 +174,18 @@ def _refuse(**options: Any) -> None:
 def _begin(
     results: ResultsDirectory, plans: Sequence[CellPlan], rounds: int | None, retry: bool
 ) -> tuple[list[Job], list[Path]]:
-    jobs, moved = [], []
-    for number, plan in enumerate(plans):
-        cell, aside = results.begin(plan)
-        jobs.append(Job(plan, cell, number, rounds, retry and cell["status"] == "failed"))
+    jobs, moved = {}, []
+    running = {(plan.experiment.name, plan.name) for plan in plans}
+    # Lenders first: whether a loan is outdated shows once they are as they will be.
+    for number, plan in sorted(enumerate(plans), key=lambda entry: lender_of(entry[1]) is not None):
+        lender = lender_of(plan)
+        lender_runs = lender is not None and (lender.experiment.name, lender.name) in running
+        outdated = partial(outdated_loan, plan, results=results, lender_runs=lender_runs)
+        cell, aside = results.begin(plan, outdated)
+        jobs[number] = Job(plan, cell, number, rounds, retry and cell["status"] == "failed")
         if aside is not None:
             moved.append(aside)
-    return jobs, moved
+    return [jobs[number] for number in sorted(jobs)], moved
 
 
 def _write_outlines(results: ResultsDirectory, budget: str, plans: Sequence[CellPlan]) -> None:

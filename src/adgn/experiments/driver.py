@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from adgn.experiments.borrowing import lender_of
 from adgn.experiments.cells import Cell, new_cell, next_step, write_cell
 from adgn.experiments.plan import CellPlan
 from adgn.experiments.processes import Answer, WorkerProcess
@@ -163,12 +164,9 @@ class Driver:
 
     def _must_wait(self, job: Job, step: int) -> bool:
         """Whether the settings that it borrows are still being searched for."""
-        lender = job.plan.experiment.borrows
-        if lender is None or step > 0 or job.plan.budget.search is not None:
-            return False
-        key = (lender, job.plan.row.key, job.plan.column.group)
-        return any(
-            (other.plan.experiment.name, other.plan.row.key, other.plan.column.key) == key
+        lender = lender_of(job.plan) if step == 0 else None
+        return lender is not None and any(
+            (other.plan.experiment.name, other.plan.name) == (lender.experiment.name, lender.name)
             and other.step == 0
             for other in self.jobs
         )

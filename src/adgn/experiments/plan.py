@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
-from adgn.experiments.budgets import Budget, find_budget
+from adgn.experiments.budgets import SEARCH_SEED, Budget, find_budget
 from adgn.experiments.definition import Column, Experiment, PublishedCell, Row
 from adgn.experiments.registry import find_experiment
 from adgn.selection import Protocol, Run, named_space, protocol_of
@@ -122,7 +122,7 @@ class CellPlan:
         # Words and estimates do not count, and the settings are part of the configuration above.
         search = self.budget.search
         budget = {
-            "search": None if search is None else asdict(search),
+            "search": None if search is None else [asdict(search), SEARCH_SEED],
             "seeds": self.budget.seeds,
             "splits": self.budget.splits,
             "whole_selection": self.budget.whole_selection,

@@ -1,7 +1,7 @@
 """A results directory: where everything of a reproduction lies."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,9 @@ from adgn.experiments.errors import ReproductionError
 from adgn.experiments.plan import FORMAT, CellPlan
 from adgn.training.files import write_atomically
 
-__all__ = ["ResultsDirectory"]
+__all__ = ["Outdated", "ResultsDirectory"]
+
+Outdated = Callable[[Cell], bool]
 
 
 class ResultsDirectory:
@@ -20,7 +22,7 @@ class ResultsDirectory:
     reproduction.json                  which budget and experiments are here
     EXPERIMENT/experiment.json         what the table is
     EXPERIMENT/cells/ROW--COLUMN.json  what was measured, a small file per cell
-    EXPERIMENT/work/ROW--COLUMN/       studies and runs of a cell
+    EXPERIMENT/work/ROW--COLUMN/       studies and runs of a cell, and the fingerprint of its plan
     EXPERIMENT/outdated/               cells and work of other definitions, moved aside
 
     Args:
@@ -49,13 +51,12 @@ class ResultsDirectory:
         cell = read_cell(self.cell_file(plan))
         return cell if cell is not None and cell["fingerprint"] == plan.fingerprint else None
 
-    def open(self, budget: str, experiments: Iterable[str]) -> None:
+    def open(self, budget: str) -> None:
         """Makes the directory, or checks that it is one of this budget and version.
 
         Raises:
             ReproductionError: It is something else, or cannot be written.
         """
-        known: list[str] = []
         if self.about.exists():
             about = self._read_about()
             if about["budget"] != budget:
@@ -63,18 +64,25 @@ class ResultsDirectory:
                     f"{self.path} holds results of the budget {about['budget']!r}, not {budget!r}; "
                     "choose another --out"
                 )
-            known = about["experiments"]
         elif self.path.exists() and any(self.path.iterdir()):
             raise ReproductionError(
                 f"{self.path} is not empty and has no reproduction.json; choose a new or empty "
                 "--out"
             )
-        names = [*known, *(name for name in experiments if name not in known)]
+        else:
+            self._write_about(budget, [])
+
+    def add_experiments(self, budget: str, names: Iterable[str]) -> None:
+        """Names experiments in reproduction.json; their files must be there already."""
+        known = self._read_about()["experiments"]
+        self._write_about(budget, [*known, *(name for name in names if name not in known)])
+
+    def _write_about(self, budget: str, experiments: list[str]) -> None:
         about = {
             "format": FORMAT,
             "adgn": adgn.__version__,
             "budget": budget,
-            "experiments": names,
+            "experiments": experiments,
         }
         self._write(self.about, about)
 
@@ -95,17 +103,43 @@ class ResultsDirectory:
             )
         return about
 
-    def begin(self, plan: CellPlan) -> tuple[Cell, Path | None]:
-        """The cell as it is so far, and where results of another definition were moved, if any."""
+    def begin(self, plan: CellPlan, outdated: Outdated | None = None) -> tuple[Cell, Path | None]:
+        """The cell as it is so far, and where results of another definition were moved, if any.
+
+        Args:
+            plan: The plan of the cell.
+            outdated: Told a cell of the same definition; says whether it does not serve all the
+                same.
+        """
         cell = read_cell(self.cell_file(plan))
         moved = None
-        if cell is not None and cell["fingerprint"] != plan.fingerprint:
+        if cell is not None and (
+            cell["fingerprint"] != plan.fingerprint or (outdated is not None and outdated(cell))
+        ):
             moved = self._move_aside(plan, str(cell["fingerprint"]))
+            cell = None
+        elif self.work_folder(plan).exists() and self._work_of(plan) != plan.fingerprint:
+            # The cell's file was taken away, and the work that is left is of another definition.
+            moved = self._move_aside(plan, self._work_of(plan) or "unknown")
             cell = None
         if cell is None:
             cell = new_cell(plan)
             write_cell(self.cell_file(plan), cell)
         return cell, moved
+
+    def claim_work(self, plan: CellPlan) -> Path:
+        """The folder of a cell's studies and runs, made and marked as belonging to its plan."""
+        folder = self.work_folder(plan)
+        if self._work_of(plan) != plan.fingerprint:
+            folder.mkdir(parents=True, exist_ok=True)
+            write_atomically(folder / "fingerprint", f"{plan.fingerprint}\n".encode())
+        return folder
+
+    def _work_of(self, plan: CellPlan) -> str | None:
+        try:
+            return (self.work_folder(plan) / "fingerprint").read_text(encoding="utf-8").strip()
+        except FileNotFoundError:
+            return None
 
     def _move_aside(self, plan: CellPlan, fingerprint: str) -> Path:
         folder = self.path / plan.experiment.name / "outdated"
@@ -118,7 +152,8 @@ class ResultsDirectory:
         # The work first: where this is cut short, the cell's file still says what is to be done.
         if self.work_folder(plan).exists():
             self.work_folder(plan).rename(target / "work")
-        self.cell_file(plan).rename(target / "cell.json")
+        if self.cell_file(plan).exists():
+            self.cell_file(plan).rename(target / "cell.json")
         return target
 
     def write_experiment(self, name: str, about: Mapping[str, Any]) -> None:

@@ -11,9 +11,10 @@ from typing import Any
 
 import torch
 
+from adgn.experiments.borrowing import borrowed_settings
 from adgn.experiments.budgets import SEARCH_SEED
 from adgn.experiments.cells import Cell, plain, summarised
-from adgn.experiments.plan import CellPlan, plan_cell
+from adgn.experiments.plan import CellPlan
 from adgn.experiments.results import ResultsDirectory
 from adgn.experiments.trees import add_normalised
 from adgn.selection import Run, grid_size, protocol_of, select
@@ -108,7 +109,7 @@ def _with_settings(
 ) -> Cell:
     search, space = plan.budget.search, plan.space
     if search is None or space is None:
-        settings, how = _borrowed(plan, work_folder)
+        settings, how = borrowed_settings(plan, ResultsDirectory.around(work_folder))
         about = {"space": {}, "trials": 0, "failed": 0, "how": how, "seconds": 0.0}
         return {**cell, "search": about, "settings": settings}
     usual = protocol_of(plan.base)
@@ -162,26 +163,14 @@ def _how(plan: CellPlan, trials: int, seeds: int) -> str:
     return ", ".join(parts)
 
 
-def _borrowed(plan: CellPlan, work_folder: Path) -> tuple[dict[str, Any], str]:
-    """The settings that another experiment selected for the same row and data set."""
-    lender = plan.experiment.borrows
-    if lender is None:
-        return {}, "no search: the settings of the budget"
-    column = plan.column.group or plan.column.key
-    theirs = plan_cell(lender, plan.row.key, column, plan.budget_name)
-    cell = ResultsDirectory.around(work_folder).cell(theirs)
-    if cell is None or not cell["settings"]:
-        return {}, f"no search, and nothing selected in {lender}: the protocol's defaults"
-    settings = {key: value for key, value in cell["settings"].items() if key not in plan.fixed}
-    return settings, f"no search: as selected in {lender} ({plan.row.key}, {column})"
-
-
 def _with_run(plan: CellPlan, cell: Cell, run: Run, folder: Path, stop: threading.Event) -> Cell:
     if stop.is_set():
         raise Interrupted("stopped between two runs", 0)
     config = plan.config(cell["settings"], run)
     directory = RunDirectory(folder)
-    if directory.result() is None:
+    if directory.result() is not None:
+        directory.begin(config)  # raises where it is the result of another configuration
+    else:
         train(config, run_dir=folder, resume=True, observers=[_StopObserver(stop)])
         # A finished run is never resumed, and its state is several times as large as its weights.
         shutil.rmtree(directory.states.folder, ignore_errors=True)

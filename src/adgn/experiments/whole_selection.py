@@ -11,6 +11,8 @@ from adgn.experiments.results import ResultsDirectory
 from adgn.experiments.trees import add_normalised
 from adgn.experiments.worker import failed_cell
 from adgn.selection import Run, SelectionResult, grid_size, select
+from adgn.selection.api import check_place
+from adgn.selection.errors import ExecutorError, StorageError
 from adgn.training import to_toml
 
 __all__ = ["SelectionOptions", "select_cell"]
@@ -24,6 +26,10 @@ class SelectionOptions:
     executor: Literal["local", "ray"] = "local"
     ray_address: str | None = None
     storage: str | None = None
+
+    def check(self) -> None:
+        """Raises where workers cannot be started, or the storage cannot be reached."""
+        check_place(self.executor, self.workers, self.ray_address, self.storage)
 
 
 def select_cell(
@@ -47,6 +53,8 @@ def select_cell(
             retry_failed=job.retry,
         )
         job.cell = _filled(plan, job.cell, result)
+    except (ExecutorError, StorageError):
+        raise  # of the place, not of this cell: all others would fail alike
     except Exception as error:
         message = f"{type(error).__name__}: {error}"
         job.cell = failed_cell(job.cell, message, traceback.format_exc(), "search")

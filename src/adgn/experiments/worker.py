@@ -63,8 +63,7 @@ def carry_out(order: StepOrder, stop: threading.Event) -> dict[str, Any]:
     """
     plan = plan_cell(order.experiment, order.row, order.column, order.budget)
     results = ResultsDirectory(order.out)
-    folder, file = results.work_folder(plan), results.cell_file(plan)
-    folder.mkdir(parents=True, exist_ok=True)
+    folder, file = results.claim_work(plan), results.cell_file(plan)
     with _held(folder / ".lock", stop) as held:
         if not held:
             return {"outcome": "interrupted"}

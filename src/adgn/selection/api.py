@@ -34,7 +34,7 @@ from adgn.selection.worker import WorkerSpec, first_cause
 from adgn.training import resolve_config
 from adgn.training.files import write_atomically
 
-__all__ = ["StudyFolder", "select", "terminate_as_interrupt"]
+__all__ = ["StudyFolder", "check_place", "select", "terminate_as_interrupt"]
 
 ROOT = Path("studies")
 _INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
@@ -255,6 +255,31 @@ def _executor(
     if ray_address is not None:
         raise SelectionError(f"ray_address={ray_address!r} has no effect without executor='ray'")
     return LocalExecutor(workers, threads)
+
+
+def check_place(
+    executor: Literal["local", "ray"],
+    workers: int,
+    ray_address: str | None = None,
+    storage: str | None = None,
+) -> None:
+    """Checks where studies would run and be kept, before any is started.
+
+    Args:
+        executor: As of `select`.
+        workers: As of `select`.
+        ray_address: As of `select`.
+        storage: As of `select`; it is connected to.
+
+    Raises:
+        ExecutorError: Workers cannot be started there.
+        StorageError: The storage cannot be reached.
+    """
+    where = _executor(executor, workers, ray_address, None)
+    if isinstance(where, RayExecutor):
+        where.check()
+    if storage is not None:
+        open_storage(storage)
 
 
 def _default_name(

@@ -258,7 +258,7 @@ class Trainer:
         if progress.epoch % self.evaluate_every == 0 or progress.epoch >= self.max_epochs:
             scores = self.evaluate(self.monitor_split)
             score = scores[self.monitor]
-            if math.isnan(score):
+            if math.isnan(score) or score == math.inf:  # a logarithm of no error at all is −∞
                 raise self._diverged(f"the {self.monitor_split} {self.monitor}", progress.epoch)
             better = self.stopping.update(progress.epoch, score)
             line[self.monitor_split] = scores
