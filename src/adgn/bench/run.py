@@ -16,6 +16,7 @@ __all__ = ["BenchError", "Options", "run_case"]
 
 # Float32 sums of millions of terms in different orders; a wrong operator is off by far more.
 LOSS_TOLERANCE = 1e-3
+LEFT_OUT_BEFORE = "left out, as at a smaller size"
 MEMORY_SHARE = 0.85  # of the available memory that a measurement may be expected to take
 
 
@@ -179,7 +180,7 @@ def _why_not(run: _Run, workload: Workload, way: str, before: PointRecord | None
     if earlier is None:
         return ""
     if earlier.left_out:
-        return earlier.left_out
+        return LEFT_OUT_BEFORE
     edges = workload.size or before.edges
     growth = edges * workload.layers / (before.edges * before.layers)
     seconds = growth * (earlier.seconds or 0.0)
