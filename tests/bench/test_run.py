@@ -66,6 +66,12 @@ def test_a_way_that_would_take_too_long_is_left_out(answers):
     assert record.points[1].ways["adgn"].seconds == 10.0
 
 
+def test_a_way_that_was_left_out_stays_out_at_larger_sizes(answers):
+    record = run_case("some", Options(slowest=1e9, slowest_rival=99.0))
+    assert record.points[2].ways["pyg"].left_out == "left out, as at a smaller size"
+    assert record.points[2].ways["adgn"].times
+
+
 def test_rivals_are_left_out_earlier_than_the_first_way(answers):
     record = run_case("some", Options(slowest=11.0, slowest_rival=9.0, max_edges=10_000))
     assert record.points[1].ways["pyg"].left_out == "a step would take about 100 s"
