@@ -4,7 +4,16 @@ from xml.etree import ElementTree
 
 import pytest
 
-from adgn.report.charts import LineChart, Series, curve_chart, depth_charts, dot_charts
+from adgn.report.charts import (
+    Dot,
+    DotChart,
+    LineChart,
+    Series,
+    curve_chart,
+    depth_charts,
+    dot_charts,
+)
+from adgn.report.results import Moments
 from adgn.report.svg import DASHES, MARKERS, dot_svg, line_svg, panels_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -61,7 +70,7 @@ def test_nothing_measured_is_said():
 
 
 def test_a_file_of_panels_carries_its_colours(sample):
-    text = panels_svg([dot_svg(c) for c in dot_charts(sample.tables[0])], "Title <&>", note="n")
+    text = panels_svg([dot_svg(c) for c in dot_charts(sample.tables[0])], "Title <&>", notes=["n"])
     root = ElementTree.fromstring(text)
     assert "prefers-color-scheme: dark" in root.find(f"{SVG}style").text
     panels = root.findall(f"{SVG}svg")
@@ -73,3 +82,27 @@ def test_a_run_of_one_epoch_is_drawn():
     for small in (True, False):
         ElementTree.fromstring(text := line_svg(chart, small=small))
         assert "polyline" in text
+
+
+@pytest.mark.parametrize("log_x", [False, True])
+def test_deviations_are_bars_inside_the_axis(log_x):
+    dots = (
+        Dot("a", Moments(mean=0.3, std=0.1), Moments(mean=7.0, std=11.0)),  # reaches below zero
+        Dot("b", Moments(mean=2.0, std=1.0), None),
+    )
+    root = ElementTree.fromstring(dot_svg(DotChart("k", "t", "x", dots, log_x=log_x)))
+    bars = [p for p in root.iter(f"{SVG}path") if "deviation" in p.get("class")]
+    ends = [[float(x) for x in re.findall(r"[ML]([-\d.]+)", bar.get("d"))] for bar in bars]
+    assert len(ends) == 3
+    width = float(root.get("viewBox").split()[2])
+    assert all(0 < low < high < width for low, high in ends)
+
+
+def test_notes_that_have_no_room_side_by_side_are_one_below_the_other(sample):
+    (chart, *_) = dot_charts(sample.tables[1])
+    notes = ["A sentence of some length.", "And another one, just as long as that."]
+    root = ElementTree.fromstring(panels_svg([dot_svg(chart)], "Title", notes=notes))
+    lines = {t.text: float(t.get("y")) for t in root.findall(f"{SVG}text")}
+    assert lines[notes[0]] < lines[notes[1]] < float(root.find(f"{SVG}svg").get("y"))
+    wide = ElementTree.fromstring(panels_svg([dot_svg(chart)] * 2, "Title", notes=notes))
+    assert " ".join(notes) in [t.text for t in wide.findall(f"{SVG}text")]

@@ -50,7 +50,7 @@ def markdown_grid(grid: Grid) -> str:
 
 def _label(line: Line) -> str:
     label = escape_markdown(line.label)
-    if line.role in ("published", "difference", "runs"):
+    if not line.main:
         return f"*{label}*"
     return f"**{label}**" if line.role == "measured" else label
 
