@@ -214,7 +214,9 @@ def _origin(found: Results) -> str:
     )
     lines = ["## Where the numbers come from\n"]
     if found.dates:
-        lines.append(f"Measured {found.dates[0]} to {found.dates[-1]} with adgn {found.version}")
+        first, last = found.dates[0], found.dates[-1]
+        when = first if first == last else f"{first} to {last}"
+        lines.append(f"Measured {when} with adgn {found.version}")
     if commits:
         lines.append(f"at commits {', '.join(commit[:12] for commit in commits)}")
     if platforms:

@@ -16,6 +16,7 @@ def test_measured_with_published_in_brackets(sample):
     assert f"**{shown}**<br>(−0.519 ± 0.181)" in lines["A-DGN ws"]
     assert "failed<br>(0.791 ± 0.022)" in lines["GAT"]
     assert "1.112" in lines["constant predictor"]
+    assert "| laplacian (published as “SSSP”) |" in text
     assert "over 4 runs, or as many as a cell tells" in text
 
 
@@ -55,7 +56,7 @@ def test_times_are_over_epochs_with_both_deviations(sample):
 def test_trees_compare_like_with_like(sample):
     text = headline_table(sample, "trees")
     assert "**100.00**<br>(100.00)<br>normalised 3.13<br>(3.13)" in lines_of(text)["A-DGN"]
-    assert "over 1 run;" in text
+    assert "Train accuracy, % (higher is better): one run each; in brackets" in text
     assert "Normalised: accuracy in percent per trained unit." in text
 
 

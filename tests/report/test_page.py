@@ -92,10 +92,16 @@ def test_nothing_is_wider_than_the_screen(open_page, width, opened):
     if opened:
         page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true })")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    if width == 360:  # the table is wider: it must scroll by itself
+    if width == 360:  # the table is wider: it must scroll by itself, and say so
         assert page.evaluate(
             "(d => d.scrollWidth > d.clientWidth)(document.querySelector('.scroll'))"
         )
+    # Of tables in closed parts nothing can be said before they are opened.
+    page.wait_for_function(
+        """[...document.querySelectorAll('.scroll')].filter(d => d.clientWidth).every(
+            d => d.classList.contains('wide') === d.scrollWidth > d.clientWidth)""",
+        timeout=5000,
+    )
 
 
 def check_numbers(page, results):
@@ -196,6 +202,19 @@ def test_decimal_points_of_a_column_are_in_line(open_page):
     )
     assert len(edges) > 15
     assert max(edges) - min(edges) < 1
+
+
+def test_no_label_leaves_its_chart(open_page):
+    """Texts end where their figure does: what is beyond is cut off in a file."""
+    page = open_page(1280)
+    beyond = page.evaluate(
+        """[...document.querySelectorAll('figure svg text')].filter(text => {
+            const svg = text.ownerSVGElement.getBoundingClientRect();
+            const box = text.getBoundingClientRect();
+            return box.width && (box.left < svg.left - 1 || box.right > svg.right + 1);
+        }).map(text => text.textContent)"""
+    )
+    assert beyond == []
 
 
 def test_the_page_refers_to_nothing_outside(sample):

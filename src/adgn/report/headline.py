@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from adgn.report.grid import Block, Entry, Line, grids, repeats_label, repeats_text, runs_text
-from adgn.report.markdown import escape_markdown, markdown_table
+from adgn.report.markdown import escape_markdown, markdown_head, markdown_table
 from adgn.report.normalised import has_normalised
 from adgn.report.numbers import ABSENT, metric_label
 from adgn.report.results import Cell, ReportError, Results, TableResults
@@ -36,7 +36,7 @@ def headline_table(results: Results, experiment: str = "property") -> str:
         if main.role == "constant" or (main.role == "measured" and _begun(main)):
             cells = [_place(block, index) for index in range(len(grid.heads))]
             rows.append([escape_markdown(main.label), *cells])
-    head = ["", *(escape_markdown(column.title) for column in grid.heads)]
+    head = ["", *map(markdown_head, grid.heads)]
     return f"{markdown_table(head, rows)}\n{_legend(table)}\n"
 
 
@@ -76,9 +76,8 @@ def _legend(table: TableResults) -> str:
     metric = table.experiment.metric
     better = "higher" if metric.higher_is_better else "lower"
     text = (
-        f"{metric_label(metric)} ({better} is better): mean ± standard deviation over "
-        f"{_repeats(table)}; in brackets what the paper reports; bold the best measured value of "
-        "each column."
+        f"{metric_label(metric)} ({better} is better): {_repeats(table)}; in brackets what the "
+        "paper reports; bold the best measured value of each column."
     )
     if has_normalised(table):
         text += " Normalised: accuracy in percent per trained unit."
@@ -86,15 +85,16 @@ def _legend(table: TableResults) -> str:
 
 
 def _repeats(table: TableResults) -> str:
+    """What a cell's numbers are."""
+    short = any(map(_is_short, table.cells.values()))
     cells = [cell for cell in table.cells.values() if cell.runs and not _is_short(cell)]
     counts = {repeats_text(table, cell) for cell in cells} - {ABSENT}
+    if counts == {"1"} and not short:
+        return "one run each" if table.experiment.kind != "seconds" else "one epoch each"
     label = repeats_label(table)
-    if not counts:
-        return f"the {label} that a cell tells"
-    numbers = _one_of(sorted(counts, key=int))
-    return f"{numbers} {label.replace('runs', 'run') if counts == {'1'} else label}" + (
-        ", or as many as a cell tells" if any(map(_is_short, table.cells.values())) else ""
-    )
+    over = f"{_one_of(sorted(counts, key=int))} {label}" if counts else f"as many {label} as told"
+    more = ", or as many as a cell tells" if short and counts else ""
+    return f"mean ± standard deviation over {over}{more}"
 
 
 def _one_of(words: Sequence[str]) -> str:

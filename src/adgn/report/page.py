@@ -103,6 +103,7 @@ def _section(table: TableResults) -> dict[str, Any]:
         f"over the runs.{f' {CONSTANT}' if experiment.constant else ''}",
         "time": None if time is None else (time, _widths(time)),
         "curves": _curves(table),
+        "curves_validated": any(c.curve and c.curve.val for c in table.cells.values()),
         "cells": _cells(table),
     }
 

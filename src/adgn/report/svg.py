@@ -17,7 +17,7 @@ __all__ = ["dot_svg", "line_svg", "panels_svg"]
 
 WIDTH = 340
 LONGEST = 22  # characters of a name before it is shortened
-CHARACTER = 6.8  # a wide estimate for 11 px text: labels must not be cut off
+CHARACTER = 7.6  # a wide estimate for 11 px text: labels must not be cut off
 DASHES = ("", "6 3", "2 2.5", "8 3 2 3", "1 3", "10 4", "4 2 1 2 1 2", "3 3", "12 3", "5 1.5")
 MARKERS = (
     "M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0 -7 0Z",
