@@ -106,3 +106,24 @@ def test_notes_that_have_no_room_side_by_side_are_one_below_the_other(sample):
     assert lines[notes[0]] < lines[notes[1]] < float(root.find(f"{SVG}svg").get("y"))
     wide = ElementTree.fromstring(panels_svg([dot_svg(chart)] * 2, "Title", notes=notes))
     assert " ".join(notes) in [t.text for t in wide.findall(f"{SVG}text")]
+
+
+def test_names_of_lines_that_end_together_stay_below_the_title():
+    ends = [40.0] * 5 + [20.0] * 4
+    lines = tuple(Series(f"m{k}", ((1.0, 40.0), (2.0, end))) for k, end in enumerate(ends))
+    root = ElementTree.fromstring(line_svg(LineChart("k", "t", "x", "y", lines)))
+    texts = list(root.iter(f"{SVG}text"))
+    (label,) = [t for t in texts if t.text == "y"]
+    heights = sorted(float(t.get("y")) for t in texts if t.get("class") == "name")
+    assert heights[0] > float(label.get("y"))
+    assert heights[-1] < float(root.get("viewBox").split()[3])
+    assert all(b - a >= 13 for a, b in pairwise(heights))
+
+
+def test_numbers_of_a_logarithmic_axis_do_not_touch():
+    dots = (Dot("a", Moments(mean=0.002), None), Dot("b", Moments(mean=0.2), None))
+    root = ElementTree.fromstring(dot_svg(DotChart("k", "t", "x", dots, log_x=True)))
+    ticks = [t for t in root.iter(f"{SVG}text") if t.get("class") == "tick"]
+    assert len(ticks) >= 3
+    places = [(float(t.get("x")), 6 * len(t.text)) for t in ticks]
+    assert all(b - a > (one + other) / 2 for (a, one), (b, other) in pairwise(places))

@@ -76,6 +76,7 @@ def dot_svg(chart: DotChart) -> str:
     marks = _decades(*span) if chart.log_x else ticks(*span, 4)
     for x in marks:
         parts.append(_line(x_at(x), top - 8, x_at(x), height - 22, "grid"))
+    for x in _spread_ticks(marks, x_at):
         parts.append(_text(x_at(x), height - 8, _tick(x), "tick", "middle"))
     if chart.reference:
         x = x_at(chart.reference[1])
@@ -212,8 +213,8 @@ def _names(
     places = [y for y, _, _ in ends]
     for k in range(1, len(places)):
         places[k] = max(places[k], places[k - 1] + gap)
-    overflow = max(0.0, places[-1] - span[1]) if places else 0.0
-    places = [y - overflow for y in places]
+    if places:  # what was pushed out at the bottom pushes back, as far as needed
+        places[-1] = min(places[-1], span[1])
     for k in range(len(places) - 2, -1, -1):
         places[k] = min(places[k], places[k + 1] - gap)
     parts = []
