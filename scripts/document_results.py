@@ -11,7 +11,15 @@ from pathlib import Path
 
 from adgn.bench import read as read_bench
 from adgn.bench.records import WayRecord
-from adgn.report import Results, TableResults, headline_table, markdown_report, read_results
+from adgn.experiments.registry import EXPERIMENTS
+from adgn.report import (
+    Results,
+    TableResults,
+    headline_table,
+    markdown_report,
+    read_results,
+    reproduce_command,
+)
 from adgn.report.charts import depth_charts, dot_charts
 from adgn.report.markdown import escape_markdown, markdown_table
 from adgn.report.write import figure_svg
@@ -21,9 +29,10 @@ RESULTS, BENCH = ROOT / "results" / "reproduction", ROOT / "results" / "bench.js
 PAGE, README, IMAGES = ROOT / "docs" / "results.md", ROOT / "README.md", ROOT / "docs" / "images"
 HEADLINE = "property"
 AT_BEST = ("pyg-csr", "pyg-csr-sparse")
+NOT_MEASURED = "Not measured yet"
 ABSENT = (
-    f"{RESULTS.relative_to(ROOT)} is not there: run `adgn reproduce`, then "
-    f"`adgn report DIR --collect {RESULTS.relative_to(ROOT)}`"
+    "results/reproduction is not there: run `adgn reproduce`, then "
+    "`adgn report DIR --collect results/reproduction`"
 )
 
 HEAD = """\
@@ -34,13 +43,28 @@ comes from the files under `results/reproduction`, which hold the configuration,
 all runs of each cell. This page is generated from them:
 
 ```text
-{command}
-adgn report {folder} --collect results/reproduction
+{commands}
+adgn report reproduction/{budget} --collect results/reproduction
 python scripts/document_results.py --write
 ```
 
 `adgn report results/reproduction --out report` makes the tables in other formats and a page with
 learning curves and the configuration of every cell. See [Reports](reports.md).
+"""
+SHORT = """
+Where a cell has fewer runs than planned, it says so; the same command without `--rounds` makes the
+others.
+"""
+EMPTY = f"""\
+# Results
+
+{NOT_MEASURED}. `adgn reproduce` measures the paper's tables (see [Reproduce the
+paper](reproducing.md)); what it leaves becomes this page by
+
+```text
+adgn report reproduction/laptop --collect results/reproduction
+python scripts/document_results.py --write
+```
 """
 
 
@@ -49,43 +73,48 @@ def results() -> Results | None:
     return read_results(RESULTS) if (RESULTS / "reproduction.json").exists() else None
 
 
-def page(found: Results) -> str:
-    """docs/results.md as it must be now."""
-    names = [table.experiment.name for table in found.tables]
-    command = f"adgn reproduce {' '.join(names)} --budget {found.budget}"
-    parts = [HEAD.format(command=command, folder=f"reproduction/{found.budget}")]
+def page(found: Results | None) -> str:
+    """docs/results.md as it must be now; without results it says that there are none."""
+    if found is None:
+        return EMPTY
+    commands = "\n".join(reproduce_command(table) for table in found.tables)
+    head = HEAD.format(commands=commands, budget=found.budget)
+    cells = [cell for table in found.tables for cell in table.cells.values()]
+    if any(0 < len(cell.runs) < cell.planned_runs for cell in cells):
+        head += SHORT
+    parts = [head]
     for table in found.tables:
         text = markdown_report(table, level=2)
         if _drawn(table):
             text += f"\n![{escape_markdown(_alternative(table))}](images/{_image(table)})\n"
         parts.append(text)
+    names = {table.experiment.name for table in found.tables}
+    missing = [f"`{name}`" for name in EXPERIMENTS if name not in names]
+    if missing:
+        parts.append(f"## {NOT_MEASURED}\n\nThe experiments {', '.join(missing)}.\n")
     parts.append(_origin(found))
     return "\n".join(parts)
 
 
-def images(found: Results) -> dict[str, str]:
+def images(found: Results | None) -> dict[str, str]:
     """The figures by file name."""
-    return {_image(table): figure_svg(table) for table in found.tables if _drawn(table)}
+    tables = [] if found is None else found.tables
+    return {_image(table): figure_svg(table) for table in tables if _drawn(table)}
 
 
 def readme(text: str, found: Results | None) -> str:
-    """The README with its parts as they must be now; without results it must have none."""
-    parts = {"speed": speed()}
-    if found is not None:
-        table = next(t for t in found.tables if t.experiment.name == HEADLINE)
-        parts["headline"] = (
-            f"{headline_table(found, HEADLINE)}\n"
-            f"Made by `adgn reproduce {HEADLINE} --budget {found.budget}`; all tables: "
-            "[Results](docs/results.md)."
-        )
-        parts["figure"] = (
-            f"![{escape_markdown(_alternative(table))}](docs/images/{_image(table)})\n\n"
-            f"Made by `adgn report reproduction/{found.budget}`."
-        )
+    """The README with its parts as they must be now; what is not measured says so."""
+    parts = {"headline": headline(found), "figure": figure(found), "speed": speed()}
     marked = re.findall(r"<!-- results:(\w+) -->", text)
-    missing = [name for name in marked if name not in parts]
-    if missing:
-        raise ValueError(f"{README} has a place for {', '.join(missing)}, but {ABSENT}")
+    for name in marked:
+        if name not in parts:
+            raise ValueError(f"{README} has a place for {name}; there are {', '.join(parts)}")
+    for name in parts:
+        if name not in marked:
+            raise ValueError(
+                f"{README} has no place for {name}: add <!-- results:{name} --> and "
+                f"<!-- /results:{name} -->"
+            )
     for name in marked:
         begin, end = f"<!-- results:{name} -->", f"<!-- /results:{name} -->"
         before, _, rest = text.partition(begin)
@@ -94,6 +123,33 @@ def readme(text: str, found: Results | None) -> str:
             raise ValueError(f"{README} has no {end} after {begin}")
         text = f"{before}{begin}\n{parts[name].strip()}\n{end}{after}"
     return text
+
+
+def headline(found: Results | None) -> str:
+    """The table of the README's headline experiment, and the command that makes it."""
+    table = _table(found, HEADLINE)
+    if found is None or table is None:
+        return f"{NOT_MEASURED}: `adgn reproduce {HEADLINE}` measures it."
+    return (
+        f"{headline_table(found, HEADLINE)}\n"
+        f"Made by `{reproduce_command(table)}`; all tables: [Results](docs/results.md)."
+    )
+
+
+def figure(found: Results | None) -> str:
+    """The figure of the same experiment."""
+    table = _table(found, HEADLINE)
+    if table is None or not _drawn(table):
+        return f"{NOT_MEASURED}: `adgn reproduce {HEADLINE}` measures what it shows."
+    return (
+        f"![{escape_markdown(_alternative(table))}](docs/images/{_image(table)})\n\n"
+        f"Made by `adgn report results/reproduction --out report`: `figures/{HEADLINE}.svg`."
+    )
+
+
+def _table(found: Results | None, name: str) -> TableResults | None:
+    tables = [] if found is None else found.tables
+    return next((table for table in tables if table.experiment.name == name), None)
 
 
 def speed() -> str:
@@ -158,7 +214,9 @@ def _origin(found: Results) -> str:
     )
     lines = ["## Where the numbers come from\n"]
     if found.dates:
-        lines.append(f"Measured {found.dates[0]} to {found.dates[-1]} with adgn {found.version}")
+        first, last = found.dates[0], found.dates[-1]
+        when = first if first == last else f"{first} to {last}"
+        lines.append(f"Measured {when} with adgn {found.version}")
     if commits:
         lines.append(f"at commits {', '.join(commit[:12] for commit in commits)}")
     if platforms:
@@ -172,16 +230,24 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="write the page, figures and README")
     write = parser.parse_args().write
     found = results()
-    if write:
-        README.write_text(readme(README.read_text(encoding="utf-8"), found), encoding="utf-8")
     if found is None:
         print(ABSENT, file=sys.stderr)
-    elif write:
-        PAGE.write_text(page(found), encoding="utf-8")
-        for name, content in images(found).items():
-            IMAGES.joinpath(name).write_text(content, encoding="utf-8")
-    else:
+    if not write:
         print(page(found), end="")
+        return
+    # All of it is made before anything is written: an error leaves the documents as they are.
+    front, text, drawn = (
+        readme(README.read_text(encoding="utf-8"), found),
+        page(found),
+        images(found),
+    )
+    README.write_text(front, encoding="utf-8")
+    PAGE.write_text(text, encoding="utf-8")
+    for path in IMAGES.glob("results-*.svg"):
+        if path.name not in drawn:
+            path.unlink()
+    for name, content in drawn.items():
+        IMAGES.joinpath(name).write_text(content, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,17 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adgn.report.charts import Series, curve_chart, depth_charts, dot_charts, limits, ticks
+from adgn.report.charts import (
+    Dot,
+    DotChart,
+    Series,
+    curve_chart,
+    depth_charts,
+    dot_charts,
+    limits,
+    ticks,
+)
+from adgn.report.results import Moments
 
 
 @given(st.floats(-1e5, 1e5), st.floats(1e-3, 1e5), st.integers(3, 6))
@@ -57,3 +67,16 @@ def test_curves_hold_train_and_validation(sample):
     assert [series.label for series in chart.series] == ["train", "validation"]
     assert tuple(y for _, y in chart.series[1].points) == cell.curve.val
     assert curve_chart(table, table.cells["gat", "sssp"], "GAT") is None
+
+
+def test_the_axis_has_room_for_every_deviation():
+    dots = (Dot("a", Moments(mean=0.3, std=0.1), Moments(mean=7.0, std=11.0)),)
+    low, high = DotChart("k", "t", "x", dots).span
+    assert low < -4.0
+    assert high > 18.0
+    chart = DotChart("k", "t", "x", dots, log_x=True)
+    low, high = chart.span
+    assert 0 < low < 0.2
+    assert high > 18.0
+    assert chart.open_bars
+    assert not DotChart("k", "t", "x", dots).open_bars

@@ -33,3 +33,13 @@ def test_errors_and_constants_are_carried(sample):
     assert found["gat", "sssp"]["error"] == "the loss is not finite in epoch 12 <&>"
     assert float(found["gat", "sssp"]["constant_mean"]) == 1.112
     assert float(rows(sample.tables[3])[0]["constant_mean"]) == 0.25
+
+
+def test_the_normalised_accuracy_of_trees_has_columns_of_its_own(sample):
+    found = {(r["row"], r["column"]): r for r in rows(sample.tables[4])}
+    row, cell = found["gcn", "radius-4"], sample.tables[4].cells["gcn", "radius-4"]
+    assert float(row["normalised_mean"]) == 100 * cell.score.mean / (32 * 4)
+    assert row["normalised_std"] == ""
+    assert float(row["published_normalised_mean"]) == 0.55
+    assert float(row["published_mean"]) == 0.7
+    assert {r["normalised_mean"] for table in sample.tables[:4] for r in rows(table)} == {""}

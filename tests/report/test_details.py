@@ -42,7 +42,17 @@ def test_summaries(sample):
     assert view(table, "gin", "sssp").summary == "waiting"
     assert view(table, "gin", "diameter").summary.endswith(", 2 of 4 runs")
     assert view(table, "gcnii", "laplacian").summary == "not finite, 4 runs"
+    assert view(table, "gcnii", "sssp").summary == "0.650, 1 of 4 runs"
+    assert view(sample.tables[1], "gcn", "sssp").summary == "0.310 ± 0.004, 3 epochs"
+    assert view(sample.tables[4], "adgn", "radius-2").summary == "100.00, 1 run"
 
 
 def test_titles_of_depth_cells_name_data_set_and_layers(sample):
     assert view(sample.tables[3], "gcn", "photo-5").title == "GCN, photo, 5 layers"
+
+
+def test_trees_tell_both_accuracies(sample):
+    facts = dict(view(sample.tables[4], "adgn", "radius-2").facts)
+    assert facts["train accuracy"] == "100.00"
+    assert facts["normalised accuracy"] == "3.13"
+    assert facts["published, normalised"] == "3.13"

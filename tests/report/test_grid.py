@@ -1,3 +1,5 @@
+import pytest
+
 from adgn.report.grid import difference_to_published, grids, runs_text, time_grid
 
 
@@ -95,5 +97,41 @@ def test_times_per_epoch_in_milliseconds(sample):
     assert time_grid(sample.tables[1]) is None
 
 
+def test_a_time_has_its_deviation_over_the_epochs_though_there_is_one_run(sample):
+    table = sample.tables[1]
+    (grid,) = grids(table)
+    mine = block(grid, "GCN")
+    cell = table.cells["gcn", "sssp"]
+    assert len(cell.runs) == 1
+    assert texts(mine, "measured") == ["0.310 ± 0.004"] * 2
+    assert texts(mine, "published")[1] == f"{cell.published.mean:.3f} ± {cell.published.std:.3f}"
+    (line,) = [line for line in mine.lines if line.role == "runs"]
+    assert (line.label, line.entries[0].text) == ("epochs timed", "3")
+
+
 def test_cells_measured_without_runs_claim_none(sample):
-    assert runs_text(sample.tables[1].cells["gcn", "sssp"]) == "–"
+    cell = sample.tables[1].cells["gcn", "sssp"].model_copy(update={"runs": (), "planned_runs": 0})
+    assert runs_text(cell) == "–"
+
+
+def test_trees_have_their_normalised_accuracy_next_to_the_published_one(sample):
+    table = sample.tables[4]
+    (grid,) = grids(table)
+    assert grid.caption.endswith("normalised: accuracy in percent per trained unit")
+    mine = block(grid, "A-DGN")
+    assert [line.role for line in mine.lines] == [
+        *("measured", "published", "difference", "normalised", "published-normalised", "runs")
+    ]
+    scores = [table.cells["adgn", f"radius-{r}"].score.mean for r in (2, 3, 4, 5)]
+    shown = [float(text) for text in texts(mine, "normalised")]
+    assert shown == pytest.approx([100 * score / 32 for score in scores], abs=0.0051)
+    # Of the paper's table: 3.13 and 1.16 come from 32 and 86 units.
+    assert texts(mine, "published-normalised") == ["3.13", "3.13", "1.16", "0.32"]
+    quoted = block(grid, "GGNN (published)")
+    assert texts(quoted, "quoted-normalised") == ["1.56", "1.04", "0.78", "0.38"]
+
+
+def test_other_tables_have_no_normalised_lines(sample):
+    for table in sample.tables[:4]:
+        roles = {line.role for g in grids(table) for b in g.blocks for line in b.lines}
+        assert not {role for role in roles if "normalised" in role}

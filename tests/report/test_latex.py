@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from adgn.report.grid import grids
 from adgn.report.latex import escape_latex, latex_grid
+from tests.report.sample import TABLES
 
 
 def balanced(text):
@@ -25,7 +26,7 @@ def test_no_special_character_survives_bare(text):
     assert not set(bare) & set("\\${}&#%_^~")
 
 
-@pytest.mark.parametrize("index", range(4))
+@pytest.mark.parametrize("index", range(len(TABLES)))
 def test_a_table_has_as_many_cells_in_each_line_as_columns(sample, index):
     for grid in grids(sample.tables[index]):
         text = latex_grid(grid)

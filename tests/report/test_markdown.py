@@ -5,9 +5,10 @@ from markdown import markdown
 
 from adgn.report.grid import grids
 from adgn.report.markdown import escape_markdown, markdown_grid
+from tests.report.sample import TABLES
 
 
-@pytest.mark.parametrize("index", range(4))
+@pytest.mark.parametrize("index", range(len(TABLES)))
 def test_a_renderer_finds_the_same_texts_in_the_table(sample, index):
     for grid in grids(sample.tables[index]):
         html = markdown(markdown_grid(grid), extensions=["tables"])

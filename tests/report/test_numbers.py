@@ -43,3 +43,10 @@ def test_times_round_into_the_next_unit():
     assert duration(59.7) == "60 s"
     assert duration(3599.9) == "1 h 0 min"
     assert duration(None) == "–"
+
+
+def test_halves_go_up_and_large_numbers_keep_all_digits():
+    form = number_format("%")
+    assert form.plain(0.03125) == "3.13"
+    assert form.plain(-0.00001) == "0.00"
+    assert number_format("").plain(1e300).replace("0", "") == "1."

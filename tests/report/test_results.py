@@ -24,7 +24,7 @@ def test_every_cell_is_there_in_the_order_of_the_table(sample):
     assert list(table.cells) == [
         (r.key, c.key) for r in experiment.rows for c in experiment.columns
     ]
-    assert sample.statuses == {"done": 120, "partial": 2, "failed": 1, "waiting": 7}
+    assert sample.statuses == {"done": 128, "partial": 2, "failed": 1, "waiting": 7}
     assert sample.dates == ("2026-11-15", "2026-11-16")
 
 

@@ -4,7 +4,16 @@ from xml.etree import ElementTree
 
 import pytest
 
-from adgn.report.charts import LineChart, Series, curve_chart, depth_charts, dot_charts
+from adgn.report.charts import (
+    Dot,
+    DotChart,
+    LineChart,
+    Series,
+    curve_chart,
+    depth_charts,
+    dot_charts,
+)
+from adgn.report.results import Moments
 from adgn.report.svg import DASHES, MARKERS, dot_svg, line_svg, panels_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -61,7 +70,7 @@ def test_nothing_measured_is_said():
 
 
 def test_a_file_of_panels_carries_its_colours(sample):
-    text = panels_svg([dot_svg(c) for c in dot_charts(sample.tables[0])], "Title <&>", note="n")
+    text = panels_svg([dot_svg(c) for c in dot_charts(sample.tables[0])], "Title <&>", notes=["n"])
     root = ElementTree.fromstring(text)
     assert "prefers-color-scheme: dark" in root.find(f"{SVG}style").text
     panels = root.findall(f"{SVG}svg")
@@ -73,3 +82,48 @@ def test_a_run_of_one_epoch_is_drawn():
     for small in (True, False):
         ElementTree.fromstring(text := line_svg(chart, small=small))
         assert "polyline" in text
+
+
+@pytest.mark.parametrize("log_x", [False, True])
+def test_deviations_are_bars_inside_the_axis(log_x):
+    dots = (
+        Dot("a", Moments(mean=0.3, std=0.1), Moments(mean=7.0, std=11.0)),  # reaches below zero
+        Dot("b", Moments(mean=2.0, std=1.0), None),
+    )
+    root = ElementTree.fromstring(dot_svg(DotChart("k", "t", "x", dots, log_x=log_x)))
+    bars = [p for p in root.iter(f"{SVG}path") if "deviation" in p.get("class")]
+    ends = [[float(x) for x in re.findall(r"[ML]([-\d.]+)", bar.get("d"))] for bar in bars]
+    assert len(ends) == 3
+    width = float(root.get("viewBox").split()[2])
+    assert all(0 < low < high < width for low, high in ends)
+
+
+def test_notes_that_have_no_room_side_by_side_are_one_below_the_other(sample):
+    (chart, *_) = dot_charts(sample.tables[1])
+    notes = ["A sentence of some length.", "And another one, just as long as that."]
+    root = ElementTree.fromstring(panels_svg([dot_svg(chart)], "Title", notes=notes))
+    lines = {t.text: float(t.get("y")) for t in root.findall(f"{SVG}text")}
+    assert lines[notes[0]] < lines[notes[1]] < float(root.find(f"{SVG}svg").get("y"))
+    wide = ElementTree.fromstring(panels_svg([dot_svg(chart)] * 2, "Title", notes=notes))
+    assert " ".join(notes) in [t.text for t in wide.findall(f"{SVG}text")]
+
+
+def test_names_of_lines_that_end_together_stay_below_the_title():
+    ends = [40.0] * 5 + [20.0] * 4
+    lines = tuple(Series(f"m{k}", ((1.0, 40.0), (2.0, end))) for k, end in enumerate(ends))
+    root = ElementTree.fromstring(line_svg(LineChart("k", "t", "x", "y", lines)))
+    texts = list(root.iter(f"{SVG}text"))
+    (label,) = [t for t in texts if t.text == "y"]
+    heights = sorted(float(t.get("y")) for t in texts if t.get("class") == "name")
+    assert heights[0] > float(label.get("y"))
+    assert heights[-1] < float(root.get("viewBox").split()[3])
+    assert all(b - a >= 13 for a, b in pairwise(heights))
+
+
+def test_numbers_of_a_logarithmic_axis_do_not_touch():
+    dots = (Dot("a", Moments(mean=0.002), None), Dot("b", Moments(mean=0.2), None))
+    root = ElementTree.fromstring(dot_svg(DotChart("k", "t", "x", dots, log_x=True)))
+    ticks = [t for t in root.iter(f"{SVG}text") if t.get("class") == "tick"]
+    assert len(ticks) >= 3
+    places = [(float(t.get("x")), 6 * len(t.text)) for t in ticks]
+    assert all(b - a > (one + other) / 2 for (a, one), (b, other) in pairwise(places))

@@ -1,14 +1,16 @@
 import importlib.util
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
 from adgn.bench import read
-from adgn.report import collect
-from tests.report.sample import build_results
+from adgn.report import collect, read_results
+from tests.report.sample import TABLES, build_results, heterophily_table, trees_table
 
 ROOT = Path(__file__).resolve().parents[2]
+MARKS = ("headline", "figure", "speed")
 
 
 @pytest.fixture
@@ -23,19 +25,18 @@ def script():
 def test_the_documents_are_what_the_results_say(script):
     """Otherwise run `python scripts/document_results.py --write`."""
     found = script.results()
+    state = script.ABSENT if found is None else "results/reproduction is there"
+    wrong = f"{state}; run `python scripts/document_results.py --write`"
     text = script.README.read_text(encoding="utf-8")
-    assert text == script.readme(text, found)
-    if found is None:
-        assert not script.PAGE.exists()
-        assert not re.search(r"<!-- results:(headline|figure) -->", text)
-        assert not list(script.IMAGES.glob("results-*.svg"))
-    else:
-        assert script.PAGE.read_text(encoding="utf-8") == script.page(found)
-        names = set(script.images(found))
-        assert {path.name for path in script.IMAGES.glob("results-*.svg")} == names
-        for name, content in script.images(found).items():
-            assert (script.IMAGES / name).read_text(encoding="utf-8") == content
-        assert set(re.findall(r"<!-- results:(\w+) -->", text)) == {"headline", "speed", "figure"}
+    assert text == script.readme(text, found), wrong
+    page = script.PAGE.read_text(encoding="utf-8")
+    assert page == script.page(found), wrong
+    drawn = script.images(found)
+    there = {p.name: p.read_text(encoding="utf-8") for p in script.IMAGES.glob("results-*.svg")}
+    assert there == drawn, wrong
+    if found is None:  # then the pages must say so
+        assert page.startswith(f"# Results\n\n{script.NOT_MEASURED}.")
+        assert text.count(script.NOT_MEASURED) == 2, wrong
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def sampled(script, tmp_path, monkeypatch):
         place = tmp_path / {"RESULTS": "reproduction"}.get(name, name.lower())
         monkeypatch.setattr(script, name, place)
     script.IMAGES.mkdir()
-    marks = "".join(f"<!-- results:{n} -->\n<!-- /results:{n} -->\n" for n in ("headline", "speed"))
+    marks = "".join(f"<!-- results:{n} -->\n<!-- /results:{n} -->\n" for n in MARKS)
     script.README.write_text(f"before\n{marks}after\n")
     return script
 
@@ -56,7 +57,8 @@ def test_writing_all_parts_and_again_changes_nothing(sampled, monkeypatch):
     sampled.main()
     readme, page = sampled.README.read_text(), sampled.PAGE.read_text()
     assert readme.startswith("before\n<!-- results:headline -->\n|  | diameter |")
-    assert "(−0.519)" in readme
+    assert "(−0.519 ± 0.181)" in readme
+    assert "\n![Graph property prediction: " in readme
     point = read(sampled.BENCH).cases["physics"].points[0].ways
     ratio = f"{point['pyg'].seconds / point['adgn'].seconds:.1f}"
     (line,) = [line for line in readme.splitlines() if line.startswith("| physics |")]
@@ -66,11 +68,53 @@ def test_writing_all_parts_and_again_changes_nothing(sampled, monkeypatch):
         assert f"## {title}\n" in page
     for name in re.findall(r"\(images/(.*?)\)", page):
         assert (sampled.IMAGES / name).read_text().startswith("<svg ")
-    assert len(list(sampled.IMAGES.iterdir())) == 4
+    assert len(list(sampled.IMAGES.iterdir())) == len(TABLES)
     sampled.main()
     assert (sampled.README.read_text(), sampled.PAGE.read_text()) == (readme, page)
 
 
-def test_a_place_in_the_readme_without_results_is_an_error(sampled):
-    with pytest.raises(ValueError, match=r"has a place for headline, but .* is not there"):
-        sampled.readme(sampled.README.read_text(), None)
+def test_the_commands_are_those_of_the_rows_and_rounds_that_are_there(sampled):
+    found = sampled.results()
+    page = sampled.page(found)
+    block = page.split("```text\n")[1].split("```")[0].splitlines()
+    rows = ",".join(row.key for row in found.tables[0].experiment.rows)
+    assert block[0] == f"adgn reproduce property --budget laptop --models {rows}"
+    assert block[-2:] == [
+        "adgn report reproduction/laptop --collect results/reproduction",
+        "python scripts/document_results.py --write",
+    ]
+    assert len(block) == len(TABLES) + 2
+    assert "Where a cell has fewer runs than planned" in page
+    assert f"Made by `{block[0]}`" in sampled.headline(found)
+
+
+def test_any_experiments_are_enough(script, tmp_path):
+    folder = build_results(tmp_path / "laptop", [heterophily_table, trees_table])
+    found = read_results(folder)
+    page = script.page(found)
+    assert "## Tree-NeighborsMatch\n" in page
+    assert "## Not measured yet\n\nThe experiments `property`, `property-time`" in page
+    assert "Where a cell has fewer runs than planned" not in page
+    assert script.headline(found).startswith("Not measured yet: `adgn reproduce property`")
+    assert script.figure(found).startswith("Not measured yet: `adgn reproduce property`")
+    assert set(script.images(found)) == {"results-heterophily.svg", "results-trees.svg"}
+
+
+def test_without_results_all_parts_say_so(sampled, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["document_results.py", "--write"])
+    sampled.main()
+    shutil.rmtree(sampled.RESULTS)
+    sampled.main()
+    assert sampled.README.read_text().count("Not measured yet: ") == 2
+    assert sampled.PAGE.read_text().startswith("# Results\n\nNot measured yet.")
+    assert list(sampled.IMAGES.iterdir()) == []
+    assert "results/reproduction is not there" in capsys.readouterr().err
+
+
+def test_a_place_that_is_missing_is_named(sampled):
+    with pytest.raises(ValueError, match=r"has no place for figure: add <!-- results:figure -->"):
+        sampled.readme(sampled.README.read_text().replace("figure", "speed"), None)
+    with pytest.raises(ValueError, match=r"has a place for figures; there are headline, figure"):
+        sampled.readme(sampled.README.read_text().replace("figure", "figures"), None)
+    with pytest.raises(ValueError, match=r"has no <!-- /results:figure --> after"):
+        sampled.readme(sampled.README.read_text().replace("/results:figure", ""), None)

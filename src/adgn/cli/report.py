@@ -46,10 +46,7 @@ def report(
     results = read_results(folder)
     written = write_report(results, out or folder / "report")
     for table in results.tables:
-        counts: dict[str, int] = {}
-        for cell in table.cells.values():
-            counts[cell.status] = counts.get(cell.status, 0) + 1
-        _say(f"{table.experiment.name}: {state_text(counts)}")
+        _say(f"{table.experiment.name}: {state_text(table.statuses)}")
         for cell in table.cells.values():
             if cell.error is not None:
                 error_console().print(

@@ -120,6 +120,16 @@ class SelectedGraphs:
         batch: `[N]`; the place in the batch of each node's graph.
         node_index: `[N]`; for each node of the batch its number among all nodes.
         num_nodes: The number `N` of nodes in the batch.
+
+    Example:
+        >>> import torch
+        >>> edges = torch.tensor([[0, 1, 2], [1, 0, 3]])  # graph 0: 0 ↔ 1, graph 1: 2 → 3
+        >>> blocks = GraphBlocks(edges, torch.tensor([0, 2, 4]))
+        >>> swapped = blocks.select(torch.tensor([1, 0]))
+        >>> swapped.batch.tolist(), swapped.node_index.tolist()
+        ([0, 0, 1, 1], [2, 3, 0, 1])
+        >>> (swapped.operator("none", torch.float32) @ torch.eye(4)).tolist()[1]  # node 1 hears 0
+        [1.0, 0.0, 0.0, 0.0]
     """
 
     def __init__(self, blocks: GraphBlocks, graphs: Tensor) -> None:

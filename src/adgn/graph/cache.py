@@ -120,5 +120,17 @@ def clear_cache() -> None:
 
 
 def cache_info() -> dict[str, int]:
-    """How many look-ups found an operator (`hits`) or built one (`misses`), and `size`."""
+    """How many look-ups found an operator (`hits`) or built one (`misses`), and `size`.
+
+    Example:
+        >>> import torch
+        >>> from adgn.graph import graph_operator
+        >>> edge_index = torch.tensor([[0, 1], [1, 0]])
+        >>> _ = graph_operator(edge_index, num_nodes=2)
+        >>> before = cache_info()
+        >>> _ = graph_operator(edge_index, num_nodes=2)
+        >>> after = cache_info()
+        >>> after["hits"] > before["hits"], after["misses"] == before["misses"]
+        (True, True)
+    """
     return {"hits": _cache.hits, "misses": _cache.misses, "size": len(_cache)}

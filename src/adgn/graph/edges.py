@@ -57,6 +57,13 @@ def edges_with_loops(edges: Tensor, edge_attr: Tensor, num_nodes: int) -> tuple[
 
     A self loop's features are the mean of those of the edges that come into its node, as in PyG's
     `GATConv`; self loops that were there are replaced.
+
+    Example:
+        >>> import torch
+        >>> edges, features = torch.tensor([[0, 1], [1, 1]]), torch.tensor([[4.0], [7.0]])
+        >>> looped, filled = edges_with_loops(edges, features, num_nodes=2)
+        >>> looped.tolist(), filled.flatten().tolist()
+        ([[0, 0, 1], [1, 0, 1]], [4.0, 0.0, 4.0])
     """
 
     def build() -> tuple[Tensor, Tensor]:

@@ -60,6 +60,13 @@ def multiply_reference(operator: "SparseOperator", x: Tensor) -> Tensor:
     """The same product, as plainly as it can be written: gather, weigh, add up.
 
     The kernels are tested against it.
+
+    Example:
+        >>> import torch
+        >>> from adgn.graph import graph_operator
+        >>> operator = graph_operator(torch.tensor([[0, 1], [1, 2]]), num_nodes=3)  # 0 → 1 → 2
+        >>> multiply_reference(operator, torch.tensor([[1.0], [2.0], [3.0]])).flatten().tolist()
+        [0.0, 1.0, 2.0]
     """
     csr = operator.pattern.csr
     messages = operator.value.unsqueeze(-1) * x[csr.col.long()]

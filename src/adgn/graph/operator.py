@@ -22,6 +22,12 @@ class CSR:
         rowptr: `[rows + 1]`; row `i` has the slots `rowptr[i]` to `rowptr[i + 1] - 1`.
         col: `[slots]`; the column of each slot, ascending within a row, each once.
         shape: `(rows, columns)`.
+
+    Example:
+        >>> import torch
+        >>> csr = CSR(torch.tensor([0, 2, 2, 3]), torch.tensor([0, 1, 1]), (3, 2))
+        >>> csr.row.tolist()  # row 1 is empty
+        [0, 0, 2]
     """
 
     rowptr: Tensor
@@ -51,6 +57,15 @@ class SparsePattern:
             of the matrix. `None` where both come from a larger matrix with its values.
         block_ptr: `[blocks + 1]`; where the matrix is known to be block-diagonal (a batch of small
             graphs), the first row of each block. `None` where nothing is known.
+
+    Example:
+        >>> import torch
+        >>> row, col = torch.tensor([1, 0, 1]), torch.tensor([0, 2, 0])  # (1, 0) twice
+        >>> pattern, slot = SparsePattern.from_entries(row, col, (2, 3))
+        >>> pattern.csr.col.tolist(), slot.tolist()
+        ([2, 0], [1, 0, 1])
+        >>> pattern.is_symmetric
+        False
     """
 
     csr: CSR

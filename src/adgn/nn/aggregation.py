@@ -43,6 +43,15 @@ class LinearAggregation(GraphConvolution, nn.Module):
         - **input:** states `[..., N, d]`, graph (see `adgn.graph.graph_operator`), edge
           weights `[E]` (optional)
         - **output:** `[..., N, d]`
+
+    Example:
+        >>> import torch
+        >>> class MeanAggregation(LinearAggregation):  # an operator makes an aggregation
+        ...     normalization = "mean"
+        >>> phi = MeanAggregation(1)
+        >>> _ = torch.nn.init.ones_(phi.lin.weight)
+        >>> phi(torch.tensor([[2.0], [4.0], [0.0]]), torch.tensor([[0, 1], [2, 2]]))[2].item()
+        3.0
     """
 
     def __init__(self, channels: int) -> None:

@@ -53,6 +53,16 @@ class GraphNetwork(nn.Module):
         - **input:** features `[N, in_channels]`, dense or sparse CSR; a graph; edge weights
           `[E]`, graph numbers `[N]`, edge features `[E, F]` (all three optional)
         - **output:** `[N, out_channels]` or `[graphs, out_channels]`
+
+    Example:
+        >>> import torch
+        >>> class Neighbours(torch.nn.Module):  # each node takes the sum of its neighbours' states
+        ...     def forward(self, x, edge_index, edge_weight=None):
+        ...         return torch.zeros_like(x).index_add(0, edge_index[1], x[edge_index[0]])
+        >>> network = GraphNetwork(4, 8, 2, Neighbours(), level="graph")
+        >>> edge_index = torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]])  # two graphs of two nodes
+        >>> network(torch.randn(4, 4), edge_index, batch=torch.tensor([0, 0, 1, 1])).shape
+        torch.Size([2, 2])
     """
 
     def __init__(

@@ -1,5 +1,6 @@
 """Results as tables, pictures and a page."""
 
+from adgn.report.commands import reproduce_command
 from adgn.report.headline import headline_table
 from adgn.report.page import html_page, state_text
 from adgn.report.results import ReportError, Results, TableResults, read_results
@@ -15,6 +16,7 @@ __all__ = [
     "html_page",
     "markdown_report",
     "read_results",
+    "reproduce_command",
     "state_text",
     "write_report",
 ]

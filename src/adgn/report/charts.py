@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, floor, isfinite, log10
 
-from adgn.report.numbers import NOT_FINITE, number_format
+from adgn.report.numbers import NOT_FINITE, metric_label, number_format
 from adgn.report.results import Cell, Column, Moments, TableResults
 
 __all__ = [
@@ -80,16 +80,42 @@ class DotChart:
     reference: tuple[str, float] | None = None
     log_x: bool = False
 
+    @property
+    def span(self) -> tuple[float, float]:
+        """The range of the axis: all means with their deviations, and some air.
+
+        On a logarithmic axis a deviation that reaches zero or less has no end to make room for.
+        """
+        values = [] if self.reference is None else [self.reference[1]]
+        for dot in self.dots:
+            for value in (dot.measured, dot.published):
+                if value is not None and value.mean is not None and value.finite:
+                    spread = value.std or 0.0
+                    values += [value.mean - spread, value.mean, value.mean + spread]
+        if not self.log_x:
+            return limits(values)
+        positive = [value for value in values if value > 0]
+        return min(positive) / 1.3, max(positive) * 1.3
+
+    @property
+    def open_bars(self) -> bool:
+        """Whether a deviation goes beyond the axis, which is logarithmic."""
+        values = [value for dot in self.dots for value in (dot.measured, dot.published)]
+        return self.log_x and any(
+            value.mean is not None and value.std is not None and value.std >= value.mean
+            for value in values
+            if value is not None
+        )
+
 
 def depth_charts(table: TableResults) -> list[LineChart]:
     """The score against the number of layers, one chart per data set, one line per method."""
     experiment = table.experiment
     if experiment.kind != "depth":
         return []
-    groups = list(dict.fromkeys(column.group or "" for column in experiment.columns))
     charts = []
-    for group in groups:
-        columns = [c for c in experiment.columns if (c.group or "") == group]
+    for group in table.groups:
+        columns = group.columns
         lines = []
         for row in experiment.rows:
             points = tuple(
@@ -100,10 +126,10 @@ def depth_charts(table: TableResults) -> list[LineChart]:
         layers = [float(column.layers or 0) for column in columns]
         charts.append(
             LineChart(
-                key=f"{experiment.name}--{group}" if group else experiment.name,
-                title=group or experiment.title,
+                key=group.key,
+                title=group.title or experiment.title,
                 x_label="layers",
-                y_label=_axis_label(table),
+                y_label=metric_label(experiment.metric),
                 series=tuple(lines),
                 x_ticks=tuple(layers),
                 log_x=min(layers) > 0 and max(layers) >= 10 * min(layers),
@@ -142,7 +168,7 @@ def dot_charts(table: TableResults) -> list[DotChart]:
             DotChart(
                 key=f"{experiment.name}--{column.key}",
                 title=title,
-                x_label=_axis_label(table),
+                x_label=metric_label(experiment.metric),
                 dots=tuple(dots),
                 reference=_reference(table, column),
                 log_x=wide,
@@ -163,7 +189,8 @@ def curve_chart(table: TableResults, cell: Cell, title: str) -> LineChart | None
         key=f"curve-{cell.experiment}--{cell.row}--{cell.column}",
         title=title,
         x_label="epoch",
-        y_label=_axis_label(table, scaled=False) if known else curve.metric,
+        # As they are stored: shares, not percent.
+        y_label=table.experiment.metric.title if known else curve.metric,
         series=(Series("train", train), Series("validation", val)),
     )
 
@@ -212,11 +239,3 @@ def _reference(table: TableResults, column: Column) -> tuple[str, float] | None:
     if constant is None or constant.mean is None or not constant.finite:
         return None
     return "constant predictor", constant.mean
-
-
-def _axis_label(table: TableResults, *, scaled: bool = True) -> str:
-    metric = table.experiment.metric
-    if not scaled:  # values as they are stored: shares, not percent
-        return metric.title
-    unit = number_format(metric.unit).label
-    return f"{metric.title}, {unit}" if unit and unit not in metric.title else metric.title

@@ -4,6 +4,7 @@ import csv
 import io
 
 from adgn.report.grid import difference_to_published
+from adgn.report.normalised import has_normalised, normalised_score, published_normalised
 from adgn.report.results import Moments, TableResults
 
 __all__ = ["COLUMNS", "csv_table"]
@@ -12,6 +13,7 @@ COLUMNS = (
     *("experiment", "budget", "row", "row_title", "column", "column_title", "group", "layers"),
     *("metric", "unit", "status", "runs", "planned_runs", "mean", "std"),
     *("published_mean", "published_std", "difference", "constant_mean"),
+    *("normalised_mean", "normalised_std", "published_normalised_mean"),
     *("seconds_per_epoch_mean", "seconds_per_epoch_std", "parameters", "date", "fingerprint"),
     "error",
 )
@@ -27,6 +29,7 @@ def csv_table(table: TableResults) -> str:
     writer.writeheader()
     rows = {row.key: row for row in experiment.rows}
     columns = {column.key: column for column in experiment.columns}
+    normalised = has_normalised(table)
     for (row, column), cell in table.cells.items():
         place = columns[column]
         constant = table.constant(place)
@@ -48,7 +51,11 @@ def csv_table(table: TableResults) -> str:
                 **_moments("", table.score(cell)),
                 **_moments("published_", cell.published),
                 "difference": _number(difference_to_published(table, cell)),
-                "constant_mean": _number(constant.mean if constant else None),
+                "constant_mean": _mean(constant),
+                **_moments("normalised_", normalised_score(cell) if normalised else None),
+                "published_normalised_mean": _mean(
+                    published_normalised(cell) if normalised else None
+                ),
                 **_moments("seconds_per_epoch_", cell.seconds_per_epoch),
                 "parameters": cell.parameters,
                 "date": cell.date,
@@ -61,9 +68,13 @@ def csv_table(table: TableResults) -> str:
 
 def _moments(prefix: str, value: Moments | None) -> dict[str, str]:
     return {
-        f"{prefix}mean": _number(value.mean if value else None),
+        f"{prefix}mean": _mean(value),
         f"{prefix}std": _number(value.std if value else None),
     }
+
+
+def _mean(value: Moments | None) -> str:
+    return _number(value.mean if value else None)
 
 
 def _number(value: float | None) -> str:

@@ -5,7 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from adgn.report.grid import anchor, difference_to_published, runs_text
+from adgn.report.grid import anchor, difference_to_published, repeats_label, repeats_text
+from adgn.report.normalised import (
+    NORMALISED,
+    has_normalised,
+    normalised_score,
+    published_normalised,
+)
 from adgn.report.numbers import ABSENT, duration, number_format
 from adgn.report.results import Cell, Column, Row, Run, TableResults
 
@@ -74,15 +80,18 @@ def _summary(table: TableResults, cell: Cell) -> str:
     if score is None or cell.status in ("failed", "waiting"):
         return "under way" if cell.status == "partial" else cell.status
     text = number_format(table.experiment.metric.unit).moments(score)
-    runs = runs_text(cell)
-    return text if runs == ABSENT else f"{text}, {runs} {'run' if runs == '1' else 'runs'}"
+    number = repeats_text(table, cell)
+    if number == ABSENT:
+        return text
+    word = "epoch" if table.experiment.kind == "seconds" else "run"
+    return f"{text}, {number} {word}{'' if number == '1' else 's'}"
 
 
 def _facts(table: TableResults, cell: Cell) -> Pairs:
     metric = table.experiment.metric
     form = number_format(metric.unit)
     score, published = table.score(cell), cell.published
-    facts = [("status", cell.status), ("runs", runs_text(cell))]
+    facts = [("status", cell.status), (repeats_label(table), repeats_text(table, cell))]
     if score is not None:
         facts.append((metric.title, form.moments(score)))
     if published is not None:
@@ -91,6 +100,15 @@ def _facts(table: TableResults, cell: Cell) -> Pairs:
         facts.append(("published", f"{form.moments(published)}{in_paper}"))
         difference = difference_to_published(table, cell)
         facts.append(("difference", ABSENT if difference is None else form.signed(difference)))
+    if has_normalised(table):
+        facts += [
+            (name, NORMALISED.moments(value))
+            for name, value in (
+                ("normalised accuracy", normalised_score(cell)),
+                ("published, normalised", published_normalised(cell)),
+            )
+            if value is not None
+        ]
     if cell.seconds_per_epoch is not None and table.experiment.kind != "seconds":
         milliseconds = number_format("ms").moments(cell.seconds_per_epoch)
         facts.append(("milliseconds per epoch", milliseconds))

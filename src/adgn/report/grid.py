@@ -5,8 +5,15 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Literal
 
-from adgn.report.numbers import ABSENT, NumberFormat, number_format
-from adgn.report.results import Cell, Column, Moments, TableResults
+from adgn.report.normalised import (
+    NORMALISED,
+    has_normalised,
+    normalised_score,
+    published_normalised,
+    quoted_normalised,
+)
+from adgn.report.numbers import ABSENT, NumberFormat, metric_label, number_format
+from adgn.report.results import Cell, Column, Group, Moments, TableResults, over_runs
 
 __all__ = [
     "Block",
@@ -17,11 +24,24 @@ __all__ = [
     "anchor",
     "difference_to_published",
     "grids",
+    "repeats_label",
+    "repeats_text",
     "runs_text",
     "time_grid",
 ]
 
-Role = Literal["measured", "published", "difference", "runs", "constant", "quoted"]
+Role = Literal[
+    "measured",
+    "published",
+    "difference",
+    "normalised",
+    "published-normalised",
+    "runs",
+    "constant",
+    "quoted",
+    "quoted-normalised",
+]
+_MAIN: tuple[Role, ...] = ("measured", "constant", "quoted")
 
 
 @dataclass(frozen=True)
@@ -58,6 +78,11 @@ class Line:
     role: Role
     label: str
     entries: tuple[Entry, ...]
+
+    @property
+    def main(self) -> bool:
+        """Whether it is a method's own line, and not one that adds to it."""
+        return self.role in _MAIN
 
 
 @dataclass(frozen=True)
@@ -101,30 +126,41 @@ def runs_text(cell: Cell) -> str:
     return f"{done} of {cell.planned_runs}"
 
 
+def repeats_label(table: TableResults) -> str:
+    """What a mean of the table is taken over."""
+    return "epochs timed" if table.experiment.kind == "seconds" else "runs"
+
+
+def repeats_text(table: TableResults, cell: Cell) -> str:
+    """How many of them a cell has: runs, or epochs where those are timed."""
+    if table.experiment.kind != "seconds":
+        return runs_text(cell)
+    epochs = sum(run.epochs or 0 for run in cell.runs)
+    return str(epochs) if epochs else ABSENT
+
+
 def grids(table: TableResults) -> list[Grid]:
     """The tables of an experiment: one, or for a depth experiment one per data set."""
     experiment = table.experiment
-    metric = experiment.metric
-    label = number_format(metric.unit).label
-    better = "higher" if metric.higher_is_better else "lower"
-    score = f"{metric.title}{f', {label}' if label and label not in metric.title else ''}"
+    better = "higher" if experiment.metric.higher_is_better else "lower"
+    score = metric_label(experiment.metric)
+    about = f"mean ± standard deviation, {better} is better"
+    if experiment.kind == "depth":
+        return [
+            _grid(
+                table,
+                group,
+                f"{group.title}: {score} against the number of layers; {about}",
+                "layers",
+            )
+            for group in table.groups
+        ]
     subject = "" if score.lower() == experiment.title.lower() else f"{experiment.title}: "
-    caption = f"{subject}{score}; mean ± standard deviation, {better} is better"
+    caption = f"{subject}{score}; {about}"
+    if has_normalised(table):
+        caption += "; normalised: accuracy in percent per trained unit"
     caption = caption[:1].upper() + caption[1:]
-    if experiment.kind != "depth":
-        return [_grid(table, experiment.name, caption, "method", experiment.columns)]
-    groups = list(dict.fromkeys(column.group or "" for column in experiment.columns))
-    return [
-        _grid(
-            table,
-            f"{experiment.name}--{group}" if group else experiment.name,
-            f"{group}: {score} against the number of layers; mean ± standard deviation, "
-            f"{better} is better",
-            "layers",
-            [column for column in experiment.columns if (column.group or "") == group],
-        )
-        for group in groups
-    ]
+    return [_grid(table, group, caption, "method") for group in table.groups]
 
 
 def time_grid(table: TableResults) -> Grid | None:
@@ -137,7 +173,9 @@ def time_grid(table: TableResults) -> Grid | None:
     blocks = []
     for row in experiment.rows:
         mine = [table.cells[row.key, column.key] for column in experiment.columns]
-        entries = tuple(_entry(form, cell, cell.seconds_per_epoch) for cell in mine)
+        entries = tuple(
+            _entry(form, cell, over_runs(cell, cell.seconds_per_epoch)) for cell in mine
+        )
         blocks.append(Block((Line("measured", row.title, entries),)))
     return Grid(
         f"{experiment.name}--epoch-time",
@@ -154,11 +192,10 @@ def _column_title(column: Column) -> str:
     return f"{column.group}, {column.layers}" if column.group else str(column.layers)
 
 
-def _grid(
-    table: TableResults, key: str, caption: str, corner: str, columns: Sequence[Column]
-) -> Grid:
+def _grid(table: TableResults, group: Group, caption: str, corner: str) -> Grid:
     experiment = table.experiment
     form = number_format(experiment.metric.unit)
+    columns = group.columns
     best = {column.key: _best(table, column) for column in columns}
     blocks = []
     for row in experiment.rows:
@@ -169,23 +206,53 @@ def _grid(
         lines = [Line("measured", row.title, measured)]
         if any(cell.published for cell in cells):
             lines += _published_lines(table, form, cells)
-        runs = tuple(Entry(runs_text(cell)) for cell in cells)
-        if any(entry.mean != ABSENT for entry in runs):
-            lines.append(Line("runs", "runs", runs))
+        if has_normalised(table):
+            lines += _normalised_lines(cells)
+        repeats = tuple(Entry(repeats_text(table, cell)) for cell in cells)
+        if any(entry.mean != ABSENT for entry in repeats):
+            lines.append(Line("runs", repeats_label(table), repeats))
         blocks.append(Block(tuple(lines)))
     constant = [table.constant(column) for column in columns]
     if any(constant):
         entries = tuple(_reference(form, value) for value in constant)
         blocks.append(Block((Line("constant", "constant predictor", entries),)))
-    for quoted in experiment.quoted:
-        values = [quoted.values.get(column.key) for column in columns]
-        if any(values):
-            entries = tuple(_reference(form, value) for value in values)
-            blocks.append(Block((Line("quoted", f"{quoted.title} (published)", entries),)))
+    blocks += _quoted_blocks(table, form, columns)
     heads = tuple(
         Head(str(c.layers) if c.layers is not None else c.title, c.note or "") for c in columns
     )
-    return Grid(key, caption, corner, heads, tuple(blocks))
+    return Grid(group.key, caption, corner, heads, tuple(blocks))
+
+
+def _quoted_blocks(
+    table: TableResults, form: NumberFormat, columns: Sequence[Column]
+) -> list[Block]:
+    blocks = []
+    for quoted in table.experiment.quoted:
+        values = [quoted.values.get(column.key) for column in columns]
+        if not any(values):
+            continue
+        entries = tuple(_reference(form, value) for value in values)
+        lines = [Line("quoted", f"{quoted.title} (published)", entries)]
+        if has_normalised(table):
+            more = [quoted_normalised(quoted.title, column) for column in columns]
+            if any(more):
+                entries = tuple(_reference(NORMALISED, value) for value in more)
+                lines.append(Line("quoted-normalised", "normalised", entries))
+        blocks.append(Block(tuple(lines)))
+    return blocks
+
+
+def _normalised_lines(cells: Sequence[Cell]) -> list[Line]:
+    lines: list[Line] = []
+    measured = [normalised_score(cell) for cell in cells]
+    if any(measured):
+        entries = tuple(_reference(NORMALISED, value) for value in measured)
+        lines.append(Line("normalised", "normalised", entries))
+    published = [published_normalised(cell) for cell in cells]
+    if any(published):
+        entries = tuple(_reference(NORMALISED, value) for value in published)
+        lines.append(Line("published-normalised", "published, normalised", entries))
+    return lines
 
 
 def _published_lines(
@@ -214,8 +281,7 @@ def _entry(form: NumberFormat, cell: Cell, value: Moments | None, best: bool = F
     if value is None:
         word = {"failed": "failed", "waiting": "waiting", "partial": "under way"}.get(cell.status)
         return Entry(word or ABSENT, cell=cell)
-    # Of a single run there is no deviation to tell, whatever the file says.
-    spread = form.spread(value.std) if value.finite and len(cell.runs) != 1 else ""
+    spread = form.spread(value.std) if value.finite else ""
     if cell.status == "failed":  # some runs were made before one failed
         return Entry(f"{form.plain(value.mean)}, then failed", cell=cell)
     return Entry(form.plain(value.mean), spread, best, cell)

@@ -1,15 +1,22 @@
 """The short table for a front page: measured values with the published ones in brackets."""
 
-from adgn.report.grid import Entry, grids, runs_text
-from adgn.report.markdown import escape_markdown, markdown_table
-from adgn.report.numbers import ABSENT
-from adgn.report.results import ReportError, Results, TableResults
+from collections.abc import Sequence
+
+from adgn.report.grid import Block, Entry, Line, grids, repeats_label, repeats_text, runs_text
+from adgn.report.markdown import escape_markdown, markdown_head, markdown_table
+from adgn.report.normalised import has_normalised
+from adgn.report.numbers import ABSENT, metric_label
+from adgn.report.results import Cell, ReportError, Results, TableResults
 
 __all__ = ["headline_table"]
 
 
 def headline_table(results: Results, experiment: str = "property") -> str:
-    """One line per method that was measured, one column per task, in Markdown.
+    """One line per method that was begun, one column per task, in Markdown.
+
+    A published value stands below the measured one that it is comparable with; for the trees that
+    is once the accuracy and once the normalised accuracy. A cell with fewer runs than planned says
+    so, and a failed one is shown as failed.
 
     Args:
         results: What `read_results` gave.
@@ -25,50 +32,70 @@ def headline_table(results: Results, experiment: str = "property") -> str:
     (grid, *_) = grids(table)
     rows = []
     for block in grid.blocks:
-        lines = {line.role: line for line in block.lines}
-        if "measured" not in lines and "constant" not in lines:
-            continue
-        main = lines.get("measured") or lines["constant"]
-        if not any(entry.numeric for entry in main.entries):
-            continue
-        published = (
-            lines["published"].entries if "published" in lines else (None,) * len(grid.heads)
-        )
-        cells = [_cell(entry, other) for entry, other in zip(main.entries, published, strict=True)]
-        rows.append([escape_markdown(main.label), *cells])
-    head = ["", *(escape_markdown(column.title) for column in grid.heads)]
+        main = block.lines[0]
+        if main.role == "constant" or (main.role == "measured" and _begun(main)):
+            cells = [_place(block, index) for index in range(len(grid.heads))]
+            rows.append([escape_markdown(main.label), *cells])
+    head = ["", *map(markdown_head, grid.heads)]
     return f"{markdown_table(head, rows)}\n{_legend(table)}\n"
 
 
-def _cell(entry: Entry, published: Entry | None) -> str:
-    text = escape_markdown(entry.text)
-    if entry.best:
+def _begun(line: Line) -> bool:
+    cells = [entry.cell for entry in line.entries if entry.cell is not None]
+    return any(cell.status != "waiting" for cell in cells)
+
+
+def _place(block: Block, index: int) -> str:
+    """What one method has in one column."""
+    entries = {line.role: line.entries[index] for line in block.lines}
+    main = entries.get("measured") or entries["constant"]
+    text = escape_markdown(main.text)
+    if main.best:
         text = f"**{text}**"
-    if published is not None and published.mean != ABSENT:
-        text += f" ({escape_markdown(published.mean)})"
-    return text
+    if main.cell is not None and _is_short(main.cell):
+        text += f", {runs_text(main.cell)} runs"
+    parts = [text, _in_brackets(entries.get("published"))]
+    normalised = entries.get("normalised")
+    if normalised is not None and normalised.mean != ABSENT:
+        parts.append(f"normalised {escape_markdown(normalised.text)}")
+        parts.append(_in_brackets(entries.get("published-normalised")))
+    return "<br>".join(filter(None, parts))
+
+
+def _in_brackets(published: Entry | None) -> str:
+    if published is None or published.mean == ABSENT:
+        return ""
+    return f"({escape_markdown(published.text)})"
+
+
+def _is_short(cell: Cell) -> bool:
+    return 0 < len(cell.runs) < cell.planned_runs
 
 
 def _legend(table: TableResults) -> str:
-    experiment = table.experiment
-    better = "higher" if experiment.metric.higher_is_better else "lower"
-    unit = f", {experiment.metric.unit}" if experiment.metric.unit else ""
-    short = [
-        f"{row.title} on {column.title} {runs_text(cell)}"
-        for row in experiment.rows
-        for column in experiment.columns
-        if len((cell := table.cells[row.key, column.key]).runs) < cell.planned_runs and cell.runs
-    ]
-    full = {
-        len(cell.runs)
-        for cell in table.cells.values()
-        if cell.runs and len(cell.runs) == cell.planned_runs
-    }
-    runs = f"over {' or '.join(map(str, sorted(full)))} runs" if full else "over the runs there are"
+    metric = table.experiment.metric
+    better = "higher" if metric.higher_is_better else "lower"
     text = (
-        f"{experiment.metric.title}{unit} ({better} is better): mean ± standard deviation {runs}, "
-        "in brackets what the paper reports, bold the best measured value of each column."
+        f"{metric_label(metric)} ({better} is better): {_repeats(table)}; in brackets what the "
+        "paper reports; bold the best measured value of each column."
     )
-    if short:
-        text += f" Fewer runs: {'; '.join(short)}."
-    return escape_markdown(text)
+    if has_normalised(table):
+        text += " Normalised: accuracy in percent per trained unit."
+    return escape_markdown(text[:1].upper() + text[1:])
+
+
+def _repeats(table: TableResults) -> str:
+    """What a cell's numbers are."""
+    short = any(map(_is_short, table.cells.values()))
+    cells = [cell for cell in table.cells.values() if cell.runs and not _is_short(cell)]
+    counts = {repeats_text(table, cell) for cell in cells} - {ABSENT}
+    if counts == {"1"} and not short:
+        return "one run each" if table.experiment.kind != "seconds" else "one epoch each"
+    label = repeats_label(table)
+    over = f"{_one_of(sorted(counts, key=int))} {label}" if counts else f"as many {label} as told"
+    more = ", or as many as a cell tells" if short and counts else ""
+    return f"mean ± standard deviation over {over}{more}"
+
+
+def _one_of(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"

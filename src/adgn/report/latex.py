@@ -75,7 +75,7 @@ def latex_grid(grid: Grid) -> str:
 
 def _line(line: Line) -> str:
     label = escape_latex(line.label)
-    if line.role in ("published", "difference", "runs"):
+    if not line.main:
         label = rf"\quad {label}"
     return " & ".join([label, *(_entry(entry) for entry in line.entries)]) + r" \\"
 

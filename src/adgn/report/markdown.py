@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from adgn.report.grid import Entry, Grid, Line
+from adgn.report.grid import Entry, Grid, Head, Line
 
-__all__ = ["escape_markdown", "markdown_grid", "markdown_table"]
+__all__ = ["escape_markdown", "markdown_grid", "markdown_head", "markdown_table"]
 
 _SPECIALS = "\\`*_[]|#"
 # Not every renderer lets a backslash escape these.
@@ -32,12 +32,15 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def markdown_head(column: Head) -> str:
+    """The heading of a column with its note."""
+    note = f" ({escape_markdown(column.note)})" if column.note else ""
+    return escape_markdown(column.title) + note
+
+
 def markdown_grid(grid: Grid) -> str:
     """A table of a report; the best measured value of each column is bold."""
-    head = [grid.corner]
-    for column in grid.heads:
-        note = f" ({escape_markdown(column.note)})" if column.note else ""
-        head.append(escape_markdown(column.title) + note)
+    head = [grid.corner, *map(markdown_head, grid.heads)]
     rows = [
         [_label(line), *(_entry(entry) for entry in line.entries)]
         for block in grid.blocks
@@ -50,7 +53,7 @@ def markdown_grid(grid: Grid) -> str:
 
 def _label(line: Line) -> str:
     label = escape_markdown(line.label)
-    if line.role in ("published", "difference", "runs"):
+    if not line.main:
         return f"*{label}*"
     return f"**{label}**" if line.role == "measured" else label
 

@@ -1,15 +1,17 @@
 """How numbers are written. Every table, page and figure of a report takes them from here."""
 
 from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Context, Decimal
 from math import isfinite
 
-from adgn.report.results import Moments
+from adgn.report.results import Metric, Moments
 
-__all__ = ["ABSENT", "NOT_FINITE", "NumberFormat", "duration", "number_format"]
+__all__ = ["ABSENT", "NOT_FINITE", "NumberFormat", "duration", "metric_label", "number_format"]
 
 ABSENT = "–"
 NOT_FINITE = "not finite"
 MINUS = "−"
+_ALL_DIGITS = Context(prec=400)  # enough for every float
 
 
 @dataclass(frozen=True)
@@ -37,9 +39,12 @@ class NumberFormat:
         """A value on its own."""
         if value is None or not isfinite(value):
             return NOT_FINITE
-        # Adding 0.0 after rounding turns a negative zero into zero.
-        rounded = round(self.scale * value, self.decimals) + 0.0
-        return f"{rounded:.{self.decimals}f}".replace("-", MINUS)
+        # Halves go up, as people round: 3.125 is 3.13, which is also how the paper has it.
+        digit = Decimal(1).scaleb(-self.decimals)
+        rounded = Decimal(repr(float(self.scale * value))).quantize(
+            digit, ROUND_HALF_UP, _ALL_DIGITS
+        )
+        return f"{abs(rounded) if rounded == 0 else rounded:f}".replace("-", MINUS)
 
     def spread(self, std: float | None) -> str:
         """A standard deviation; empty where there is none."""
@@ -60,7 +65,7 @@ class NumberFormat:
 _FORMATS = {
     "": NumberFormat(3),
     "%": NumberFormat(2, 100.0, "%"),
-    "s": NumberFormat(2, label="s"),
+    "s": NumberFormat(3, label="s"),
     "ms": NumberFormat(1, 1000.0, "ms"),  # for times stored in seconds
 }
 
@@ -68,6 +73,18 @@ _FORMATS = {
 def number_format(unit: str) -> NumberFormat:
     """The format for a metric's unit: `""`, `"%"` or `"s"`; or `"ms"` for short times."""
     return _FORMATS[unit]
+
+
+def metric_label(metric: Metric) -> str:
+    """A metric as axes and captions name it, with the unit that its values are shown in.
+
+    Example:
+        >>> from adgn.report.results import Metric
+        >>> metric_label(Metric(name="a", title="test accuracy", higher_is_better=True, unit="%"))
+        'test accuracy, %'
+    """
+    unit = number_format(metric.unit).label
+    return f"{metric.title}, {unit}" if unit and unit not in metric.title else metric.title
 
 
 def duration(seconds: float | None) -> str:

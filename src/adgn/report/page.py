@@ -1,5 +1,6 @@
 """The report as one HTML page that needs nothing but a browser."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -18,6 +19,7 @@ DOTS_CAPTION = (
     "Filled dots: measured, with the standard deviation as a bar. Open diamonds: published."
 )
 CONSTANT = "Dashed line: the constant predictor."
+OPEN_BARS = "The axis is logarithmic: a bar that ends at its left edge goes on to zero."
 
 
 def html_page(results: Results) -> str:
@@ -41,7 +43,7 @@ def html_page(results: Results) -> str:
     )
 
 
-def state_text(counts: dict[str, int]) -> str:
+def state_text(counts: Mapping[str, int]) -> str:
     """How far an experiment is, in a sentence.
 
     Example:
@@ -63,7 +65,7 @@ def _facts(results: Results) -> list[tuple[str, str]]:
     when = "" if not dates else dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
     facts = [
         ("budget", results.budget),
-        ("cells", state_text(dict(results.statuses)).rstrip(".")),
+        ("cells", state_text(results.statuses).rstrip(".")),
         ("measured", when),
         ("adgn", results.version or ""),
     ]
@@ -72,10 +74,8 @@ def _facts(results: Results) -> list[tuple[str, str]]:
 
 def _section(table: TableResults) -> dict[str, Any]:
     experiment = table.experiment
-    counts: dict[str, int] = {}
-    for cell in table.cells.values():
-        counts[cell.status] = counts.get(cell.status, 0) + 1
     mine = grids(table)
+    dots = dot_charts(table)
     time = time_grid(table)
     any_best = any(e.best for g in mine for b in g.blocks for line in b.lines for e in line.entries)
     legend = "★ and bold: the best measured value of its column." if any_best else ""
@@ -86,17 +86,24 @@ def _section(table: TableResults) -> dict[str, Any]:
         "title": experiment.title,
         "summary": experiment.summary,
         "budget": f"Budget {experiment.budget.name}: {experiment.budget.text}".rstrip(": .") + ".",
-        "state": state_text(counts),
+        "state": state_text(table.statuses),
         "grids": [(grid, _widths(grid)) for grid in mine],
         "legend": legend,
         "notes": experiment.notes,
-        "dots": [dot_svg(chart) for chart in dot_charts(table)],
-        "dots_caption": f"{DOTS_CAPTION} {CONSTANT}" if experiment.constant else DOTS_CAPTION,
+        "dots": [dot_svg(chart) for chart in dots],
+        "dots_caption": " ".join(
+            [
+                DOTS_CAPTION,
+                *([CONSTANT] if experiment.constant else []),
+                *([OPEN_BARS] if any(chart.open_bars for chart in dots) else []),
+            ]
+        ),
         "lines": [line_svg(chart) for chart in depth_charts(table)],
         "lines_caption": f"{_sentence(experiment.metric.title)} against the number of layers, mean "
         f"over the runs.{f' {CONSTANT}' if experiment.constant else ''}",
         "time": None if time is None else (time, _widths(time)),
         "curves": _curves(table),
+        "curves_validated": any(c.curve and c.curve.val for c in table.cells.values()),
         "cells": _cells(table),
     }
 

@@ -83,10 +83,10 @@ def _draw_dots(axes: Axes, chart: DotChart) -> None:
         ]
         if found:
             means, deviations, places = zip(*found, strict=True)
-            bars = None if chart.log_x else deviations
-            axes.errorbar(means, places, xerr=bars, linestyle="", label=kind, **style)
+            axes.errorbar(means, places, xerr=deviations, linestyle="", label=kind, **style)
     if chart.log_x:
         axes.set_xscale("log")
+        axes.set_xlim(*chart.span)
     if chart.reference:
         label, level = chart.reference
         axes.axvline(level, color="0.4", linestyle=(0, (5, 4)), linewidth=1, label=label)

@@ -16,6 +16,8 @@ __all__ = [
     "Column",
     "Experiment",
     "Failure",
+    "Group",
+    "Metric",
     "Moments",
     "Published",
     "ReportError",
@@ -23,6 +25,7 @@ __all__ = [
     "Row",
     "Run",
     "TableResults",
+    "over_runs",
     "read_results",
 ]
 
@@ -117,6 +120,7 @@ class Cell(_Record):
     fingerprint: str | None = None
     planned_runs: int = 0
     runs: tuple[Run, ...] = ()
+    train: dict[str, Moments] = {}
     validation: dict[str, Moments] = {}
     test: dict[str, Moments] = {}
     score: Moments | None = None
@@ -200,17 +204,63 @@ class _Head(_Record):
 
 
 @dataclass(frozen=True)
+class Group:
+    """Columns that are shown together: of one data set in a depth experiment, else all.
+
+    Attributes:
+        title: The data set; empty where the group is the whole table.
+        key: Names the group among those of all experiments.
+        columns: Its columns.
+    """
+
+    title: str
+    key: str
+    columns: tuple[Column, ...]
+
+
+def over_runs(cell: Cell, value: Moments | None) -> Moments | None:
+    """A score of a cell, without a deviation where there is a single run."""
+    if value is None or len(cell.runs) != 1:
+        return value
+    return Moments(mean=value.mean)
+
+
+@dataclass(frozen=True)
 class TableResults:
     """An experiment with its cells; a cell that has not begun is there as `"waiting"`."""
 
     experiment: Experiment
     cells: Mapping[tuple[str, str], Cell]
 
+    @property
+    def statuses(self) -> Counter[str]:
+        """How many cells are done, partial, failed and waiting."""
+        return Counter(cell.status for cell in self.cells.values())
+
+    @property
+    def groups(self) -> list[Group]:
+        """The columns that are shown together: all of them, or those of each data set."""
+        experiment = self.experiment
+        if experiment.kind != "depth":
+            return [Group("", experiment.name, experiment.columns)]
+        return [
+            Group(
+                title,
+                f"{experiment.name}--{title}" if title else experiment.name,
+                tuple(column for column in experiment.columns if (column.group or "") == title),
+            )
+            for title in dict.fromkeys(column.group or "" for column in experiment.columns)
+        ]
+
     def score(self, cell: Cell) -> Moments | None:
-        """The number that the table shows for a cell: its score, or its time per epoch."""
+        """The number that the table shows for a cell: its score, or its time per epoch.
+
+        A time deviates from epoch to epoch; another score from run to run, so that of a single run
+        there is no deviation to tell, whatever the file says.
+        """
         if self.experiment.kind == "seconds":
             return cell.seconds_per_epoch or cell.score
-        return cell.score
+        return over_runs(cell, cell.score)
 
     def constant(self, column: Column) -> Moments | None:
         """The constant predictor's score in a column; of its data set in a depth experiment."""
@@ -230,7 +280,7 @@ class Results:
     @property
     def statuses(self) -> Counter[str]:
         """How many cells are done, partial, failed and waiting."""
-        return Counter(cell.status for table in self.tables for cell in table.cells.values())
+        return sum((table.statuses for table in self.tables), Counter[str]())
 
     @property
     def dates(self) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ __all__ = ["dot_svg", "line_svg", "panels_svg"]
 
 WIDTH = 340
 LONGEST = 22  # characters of a name before it is shortened
-CHARACTER = 6.8  # a wide estimate for 11 px text: labels must not be cut off
+CHARACTER = 7.6  # a wide estimate for 11 px text: labels must not be cut off
 DASHES = ("", "6 3", "2 2.5", "8 3 2 3", "1 3", "10 4", "4 2 1 2 1 2", "3 3", "12 3", "5 1.5")
 MARKERS = (
     "M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0 -7 0Z",
@@ -70,36 +70,37 @@ def dot_svg(chart: DotChart) -> str:
     step, top = 21, 46
     left = 10 + CHARACTER * max(len(_short(dot.label)) for dot in chart.dots)
     height = top + step * len(chart.dots) + 22
-    values: list[float] = []
-    for dot in chart.dots:
-        for value in (dot.measured, dot.published):
-            if value is not None and value.mean is not None and value.finite:
-                spread = 0.0 if chart.log_x else value.std or 0.0
-                values += [value.mean - spread, value.mean + spread]
-    if chart.reference:
-        values.append(chart.reference[1])
-    span = (min(values) / 1.3, max(values) * 1.3) if chart.log_x else limits(values)
+    span = chart.span
     x_at = _scale(span, (left, WIDTH - 6), log=chart.log_x)
     parts = [_text(0, 12, chart.title, "title"), _text(0, 28, chart.x_label, "muted")]
     marks = _decades(*span) if chart.log_x else ticks(*span, 4)
     for x in marks:
         parts.append(_line(x_at(x), top - 8, x_at(x), height - 22, "grid"))
+    for x in _spread_ticks(marks, x_at):
         parts.append(_text(x_at(x), height - 8, _tick(x), "tick", "middle"))
     if chart.reference:
         x = x_at(chart.reference[1])
         parts.append(_line(x, top - 8, x, height - 22, "reference"))
     for index, dot in enumerate(chart.dots):
-        parts += _dot(dot, top + step * index + 4, left, x_at, chart.log_x)
+        parts += _dot(dot, top + step * index + 4, left, x_at, span[0])
     return _svg(chart.key, WIDTH, height, chart.title, _describe_dots(chart), parts)
 
 
-def panels_svg(panels: Sequence[str], title: str, columns: int = 2, note: str = "") -> str:
-    """Several charts in one file that stands on its own, with its own colours."""
-    gap, pad, head = 28, 16, 50
+def panels_svg(
+    panels: Sequence[str], title: str, columns: int = 2, notes: Sequence[str] = ()
+) -> str:
+    """Several charts in one file that stands on its own, with its own colours.
+
+    Notes stand below the title, side by side where there is room, else one below the other.
+    """
+    gap, pad = 28, 16
     sizes = [_size(panel) for panel in panels]
     rows = [list(range(k, min(k + columns, len(panels)))) for k in range(0, len(panels), columns)]
     columns = min(columns, len(panels))
     width = 2 * pad + columns * WIDTH + (columns - 1) * gap
+    line = " ".join(notes)
+    said = [line] if CHARACTER * len(line) <= width - 2 * pad else notes
+    head = 35 + 15 * max(len(said), 1)
     y, placed = float(pad + head), []
     for row in rows:
         for place, index in enumerate(row):
@@ -110,7 +111,7 @@ def panels_svg(panels: Sequence[str], title: str, columns: int = 2, note: str = 
         f"<style>{_stylesheet()}</style>",
         f'<rect class="ground" width="{width}" height="{y:g}"/>',
         _text(pad, pad + 12, title, "headline"),
-        _text(pad, pad + 30, note, "muted") if note else "",
+        *(_text(pad, pad + 30 + 15 * k, note, "muted") for k, note in enumerate(said)),
     ]
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="chart alone" role="img" '
@@ -212,8 +213,8 @@ def _names(
     places = [y for y, _, _ in ends]
     for k in range(1, len(places)):
         places[k] = max(places[k], places[k - 1] + gap)
-    overflow = max(0.0, places[-1] - span[1]) if places else 0.0
-    places = [y - overflow for y in places]
+    if places:  # what was pushed out at the bottom pushes back, as far as needed
+        places[-1] = min(places[-1], span[1])
     for k in range(len(places) - 2, -1, -1):
         places[k] = min(places[k], places[k + 1] - gap)
     parts = []
@@ -223,12 +224,16 @@ def _names(
     return parts
 
 
-def _dot(dot: Dot, y: float, left: float, x_at: Callable[[float], float], log: bool) -> list[str]:
+def _dot(
+    dot: Dot, y: float, left: float, x_at: Callable[[float], float], lowest: float
+) -> list[str]:
     parts = [_text(left - 10, y + 4, _short(dot.label), "name", "end")]
 
     def bar(value: Moments, kind: str, level: float) -> None:
-        if value.std and value.mean is not None and not log:
-            low, high = x_at(value.mean - value.std), x_at(value.mean + value.std)
+        if value.std and value.mean is not None:
+            # A logarithmic axis has no place for zero and less: the bar ends where the axis does.
+            low = x_at(max(value.mean - value.std, lowest))
+            high = x_at(value.mean + value.std)
             parts.append(_line(low, level, high, level, kind))
 
     published = dot.published

@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from adgn.experiments.registry import EXPERIMENTS
 from adgn.report.charts import DotChart, LineChart, depth_charts, dot_charts
 from adgn.report.csvfile import csv_table
 from adgn.report.grid import grids
@@ -19,6 +20,7 @@ from adgn.training.files import write_atomically
 __all__ = ["ReportFiles", "collect", "figure_svg", "markdown_report", "write_report"]
 
 LEGEND, CONSTANT = "Filled: measured. Open: published.", "Dashed: constant predictor."
+OPEN_BARS = "A bar that ends at the left edge goes on to zero."
 
 
 @dataclass(frozen=True)
@@ -69,14 +71,11 @@ def markdown_report(table: TableResults, level: int = 1) -> str:
         level: The depth of its heading.
     """
     experiment = table.experiment
-    counts: dict[str, int] = {}
-    for cell in table.cells.values():
-        counts[cell.status] = counts.get(cell.status, 0) + 1
     budget = f"Budget {experiment.budget.name}: {experiment.budget.text}".rstrip(": ")
     parts = [f"{'#' * level} {escape_markdown(experiment.title)}"]
     if experiment.summary:
         parts.append(escape_markdown(experiment.summary))
-    parts.append(escape_markdown(f"{state_text(counts)} {budget}"))
+    parts.append(escape_markdown(f"{state_text(table.statuses)} {budget}"))
     parts += [markdown_grid(grid).rstrip() for grid in grids(table)]
     if experiment.notes:
         parts.append("\n".join(f"- {escape_markdown(note)}" for note in experiment.notes))
@@ -96,9 +95,12 @@ def figure_svg(table: TableResults) -> str:
     if not charts:
         raise ReportError(f"experiment={table.experiment.name!r} has no measured cell to draw yet")
     panels = [dot_svg(c) if isinstance(c, DotChart) else line_svg(c) for c in charts]
-    notes = ["" if table.experiment.kind == "depth" else LEGEND]
-    notes.append(CONSTANT if table.experiment.constant else "")
-    return panels_svg(panels, table.experiment.title, note=" ".join(filter(None, notes)))
+    notes = [] if table.experiment.kind == "depth" else [LEGEND]
+    if table.experiment.constant:
+        notes.append(CONSTANT)
+    if any(isinstance(chart, DotChart) and chart.open_bars for chart in charts):
+        notes.append(OPEN_BARS)
+    return panels_svg(panels, table.experiment.title, notes=notes)
 
 
 def collect(folder: Path, out: Path) -> list[Path]:
@@ -107,7 +109,8 @@ def collect(folder: Path, out: Path) -> list[Path]:
     Args:
         folder: A results directory.
         out: Where the copy goes. Cells of experiments that are copied and are no longer in
-            `folder` go away; experiments that `folder` does not have stay.
+            `folder` go away; experiments that `folder` does not have stay. Whatever was copied
+            first, experiments are in the order of `adgn reproduce --list`.
     """
     results = read_results(folder)  # nothing damaged is copied
     if out.resolve() == folder.resolve():
@@ -137,7 +140,11 @@ def collect(folder: Path, out: Path) -> list[Path]:
 def _merged_head(head: str, previous: Results | None, names: list[str]) -> bytes:
     content = json.loads(head)
     kept = [] if previous is None else [t.experiment.name for t in previous.tables]
-    content["experiments"] = [*names, *(name for name in kept if name not in names)]
+    known = list(EXPERIMENTS)
+    content["experiments"] = sorted(
+        dict.fromkeys([*kept, *names]),
+        key=lambda name: known.index(name) if name in known else len(known),
+    )
     return (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode()
 
 

@@ -7,5 +7,13 @@ function reveal() {
   for (; place; place = place.parentElement) if (place.tagName === "DETAILS") place.open = true;
   target.scrollIntoView();
 }
+// A table that is wider than its place says so.
+function mark() {
+  for (const place of document.querySelectorAll(".scroll"))
+    place.classList.toggle("wide", place.scrollWidth > place.clientWidth);
+}
 addEventListener("hashchange", reveal);
+addEventListener("resize", mark);
+addEventListener("toggle", mark, true);
 reveal();
+mark();
