@@ -39,6 +39,6 @@ def test_the_outline_of_a_table():
     quoted = [row["title"] for row in about["quoted"]]
     assert "GRAND" in quoted
     assert "GCN" not in quoted
-    heterophily = outline(EXPERIMENTS["heterophily"], "laptop", {"adgn"}, {})
+    heterophily = outline(EXPERIMENTS["heterophily"], "laptop", {"adgn-sum"}, {})
     values = next(row["values"] for row in heterophily["quoted"] if row["title"] == "GGCN")
     assert values["texas"]["mean"] == pytest.approx(0.8486)

@@ -31,6 +31,17 @@ def test_breadth_first_and_stopped_after_a_round(here):
     assert watch.begun == []
 
 
+def test_some_columns_only(here, tmp_path):
+    result = here("property", models=["gcn"], columns=["sssp", "diameter"])
+    assert statuses(result) == {"gcn--diameter": "done", "gcn--sssp": "done"}
+    about = json.loads((tmp_path / "out" / "property" / "experiment.json").read_text())
+    assert len(about["columns"]) == 4  # the table is the same, with cells that wait
+    assert set(about["constant"]) == {"sssp", "diameter"}
+    here("property", models=["gcn"], columns=["laplacian"])
+    about = json.loads((tmp_path / "out" / "property" / "experiment.json").read_text())
+    assert set(about["constant"]) == {"sssp", "diameter", "laplacian"}
+
+
 def test_a_cell_has_what_its_runs_say(here, tmp_path):
     result = here("property", models=["adgn-ws"])
     cell = next(job.cell for job in result.jobs if job.plan.column.key == "sssp")
@@ -175,6 +186,7 @@ def test_an_experiment_is_named_once_its_files_are_there(here, monkeypatch, tmp_
         (["propperty"], {}, "Did you mean 'property'"),
         (["property"], {"models": ["graphsge"]}, "Did you mean 'graphsage'"),
         (["property"], {"models": ["dagnn"]}, "model='dagnn' is not known"),
+        (["property"], {"columns": ["ssssp"]}, "column='ssssp' is not known. Did you mean 'sssp'"),
         (["property"], {"budget": "papers"}, "Did you mean 'paper'"),
         (["property"], {"rounds": 0}, "rounds=0 is not valid"),
         (["property"], {"workers": 0}, "workers=0 is not valid"),

@@ -29,8 +29,8 @@ def with_loan(results):
 def test_only_cells_without_a_search_borrow():
     assert lender_of(plan_cell(*LENDER)) is None
     assert lender_of(plan_cell("depth", "gcn", "photo-5", "paper")) is None
-    lender = lender_of(plan_cell("depth-heterophily", "adgn", "texas-8", "laptop"))
-    assert (lender.experiment.name, lender.name) == ("heterophily", "adgn--texas")
+    lender = lender_of(plan_cell("depth-heterophily", "adgn-sum", "texas-8", "laptop"))
+    assert (lender.experiment.name, lender.name) == ("heterophily", "adgn-sum--texas")
 
 
 def test_the_depth_is_the_columns_own(results):

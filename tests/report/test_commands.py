@@ -57,6 +57,23 @@ def test_the_rows_that_were_measured_and_no_others(tmp_path, name, rows):
     assert options == {}
 
 
+def test_the_columns_that_were_measured_and_no_others(tmp_path):
+    def build():
+        rows = [(row.key, row.title) for row in EXPERIMENTS["trees"].rows]
+        columns = [column(one.key) for one in EXPERIMENTS["trees"].columns]
+        definition = experiment("trees", "scores", METRIC, rows, columns)
+        cells = [
+            measured(definition, key, where, 0.5, 0.1, runs=4)
+            for key, _ in rows
+            for where in ("radius-2", "radius-4")
+        ]
+        return definition, cells
+
+    (table,) = read_results(build_results(tmp_path / "r", [build])).tables
+    command = "adgn reproduce trees --budget laptop --columns radius-2,radius-4"
+    assert reproduce_command(table) == command
+
+
 @pytest.mark.parametrize(("runs", "rounds"), [((2, 2), "2"), ((1, 3), "3"), ((2, 4), None)])
 def test_the_rounds_that_were_made(tmp_path, runs, rounds):
     _, _, options = parsed(reproduce_command(table_of(tmp_path, "property", ["gcn"], runs)))

@@ -41,6 +41,14 @@ def reproduce(
             show_default=False,
         ),
     ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,NAME,…",
+            help="Columns of the tables, such as sssp, texas or radius-2. Default: all.",
+            show_default=False,
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -93,16 +101,16 @@ def reproduce(
 
         adgn reproduce --list
 
-        adgn reproduce property --models adgn,gcn
+        adgn reproduce property --models adgn,gcn --columns sssp
 
         adgn reproduce --budget smoke
     """
     from adgn.cli.reproduction_progress import shown_reproduction
     from adgn.experiments.api import reproduce as run_reproduction
 
-    names = None if models is None else [name.strip() for name in models.split(",") if name.strip()]
+    names, keys = _names(models), _names(columns)
     if show:
-        _list(experiments or [], names)
+        _list(experiments or [], names, keys)
         return
     place = out if out is not None else Path("reproduction") / budget
     try:
@@ -111,6 +119,7 @@ def reproduce(
                 experiments or [],
                 budget=budget,
                 models=names,
+                columns=keys,
                 out=place,
                 workers=workers,
                 rounds=rounds,
@@ -133,6 +142,10 @@ def reproduce(
     _print(result)
     if result.failed:
         raise typer.Exit(1)
+
+
+def _names(given: str | None) -> list[str] | None:
+    return None if given is None else [name.strip() for name in given.split(",") if name.strip()]
 
 
 def _print(result: "Reproduction") -> None:
@@ -162,11 +175,13 @@ def _print(result: "Reproduction") -> None:
     out.print(f"adgn report {escape(str(result.path))}", highlight=False, soft_wrap=True)
 
 
-def _list(experiments: list[str], models: list[str] | None) -> None:
+def _list(
+    experiments: list[str], models: list[str] | None, columns_wanted: list[str] | None
+) -> None:
     from adgn.experiments.summary import listing
 
     out = console()
-    for entry in listing(experiments, models):
+    for entry in listing(experiments, models, columns_wanted):
         out.print(escape(entry.title), highlight=False, style="bold")
         out.print(escape(entry.summary), highlight=False, soft_wrap=True)
         print_table(("", ""), entry.about)

@@ -51,7 +51,10 @@ class Reproduction:
 
 
 def plan_cells(
-    experiments: Sequence[str] = (), budget: str = "laptop", models: Sequence[str] | None = None
+    experiments: Sequence[str] = (),
+    budget: str = "laptop",
+    models: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
 ) -> list[CellPlan]:
     """The cells of experiments under a budget, in the order of the tables.
 
@@ -59,6 +62,7 @@ def plan_cells(
         experiments: Names; by default all.
         budget: `"smoke"`, `"laptop"` or `"paper"`.
         models: Names of models, or keys of rows; by default all.
+        columns: Keys of columns: `"sssp"`, `"texas"`, `"radius-2"`; by default all.
 
     Raises:
         ValueError: A name is not known; the nearest one is told.
@@ -74,11 +78,17 @@ def plan_cells(
         known = {word for one in found for row in one.rows for word in (row.key, row.model)}
         if name not in known:
             raise unknown_name("model", name, known)
+    planned = {one.name: planned_columns(one, find_budget(budget, one.name)) for one in found}
+    for name in columns or ():
+        keys = {column.key for there in planned.values() for column in there}
+        if name not in keys:
+            raise unknown_name("column", name, keys)
     return [
         CellPlan(one, row, column, budget, find_budget(budget, one.name))
         for one in found
         for row in _rows(one, models)
-        for column in planned_columns(one, find_budget(budget, one.name))
+        for column in planned[one.name]
+        if columns is None or column.key in columns
     ]
 
 
@@ -92,6 +102,7 @@ def reproduce(
     *,
     budget: str = "laptop",
     models: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
     out: str | Path | None = None,
     workers: int | None = None,
     rounds: int | None = None,
@@ -112,6 +123,7 @@ def reproduce(
         experiments: Names; by default all.
         budget: `"smoke"` (minutes, numbers mean nothing), `"laptop"`, or `"paper"`.
         models: Names of models, or keys of rows; by default all.
+        columns: Keys of columns; by default all.
         out: The results directory; by default `reproduction/BUDGET`.
         workers: Steps that run at a time, one thread each; by default one per core.
         rounds: Stop after this many initialisations of each cell; by default all.
@@ -135,7 +147,7 @@ def reproduce(
     cores = available_cores()
     count = cores if workers is None else workers
     check_workers(count)
-    plans = plan_cells(experiments, budget, models)
+    plans = plan_cells(experiments, budget, models, columns)
     options = SelectionOptions(count, executor, ray_address, storage)
     if budget == "paper":
         options.check()
@@ -192,7 +204,8 @@ def _write_outlines(results: ResultsDirectory, budget: str, plans: Sequence[Cell
     for name in dict.fromkeys(plan.experiment.name for plan in plans):
         mine = [plan for plan in plans if plan.experiment.name == name]
         rows = {plan.row.key for plan in mine} | results.rows_there(name)
-        about = outline(find_experiment(name), budget, rows, constant_predictor(mine))
+        constant = {**results.constant_there(name), **constant_predictor(mine)}
+        about = outline(find_experiment(name), budget, rows, constant)
         results.write_experiment(name, about)
 
 

@@ -11,7 +11,7 @@ DATASETS = ("pubmed", "cs", "physics", "computers", "photo")
 COLUMNS = tuple(Column(name, BENCHMARKS[name].title, name) for name in DATASETS)
 PAPER_ROWS = (
     *baseline_rows("gcn", "gat", "graphsage", "gin", "gcnii", "dgc", "grand"),
-    adgn_row("adgn", "A-DGN", phi="sum"),
+    adgn_row("adgn-sum", "A-DGN", phi="sum"),
     adgn_row("adgn-gcn", "A-DGN (GCN)", phi="gcn"),
 )
 

@@ -15,7 +15,7 @@ NOTES = tuple(
     for defect in BENCHMARKS[name].defects
 )
 VARIANTS = (
-    adgn_row("adgn", "A-DGN", phi="sum"),
+    adgn_row("adgn-sum", "A-DGN", phi="sum"),
     adgn_row("adgn-gcn", "A-DGN (GCN)", phi="gcn"),
 )
 _ROWS = (*VARIANTS, *baseline_rows("mlp", "gcn", "gat", "graphsage", "gcnii"))

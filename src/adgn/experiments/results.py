@@ -165,6 +165,19 @@ class ResultsDirectory:
         cells = self.path / experiment / "cells"
         return {file.name.partition("--")[0] for file in cells.glob("*--*.json")}
 
+    def constant_there(self, experiment: str) -> dict[str, Any]:
+        """The constant predictor in columns that were measured in earlier calls."""
+        file = self.path / experiment / "experiment.json"
+        try:
+            constant: dict[str, Any] = json.loads(file.read_bytes())["constant"]
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ReproductionError(
+                f"{file} cannot be read ({error!r}); move it away to have it written again"
+            ) from error
+        return constant
+
     @staticmethod
     def _write(path: Path, content: Mapping[str, Any]) -> None:
         try:

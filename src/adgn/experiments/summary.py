@@ -66,9 +66,23 @@ def _shown(job: Job) -> str:
     return text
 
 
-def listing(experiments: Sequence[str], models: Sequence[str] | None) -> Iterator[Listing]:
+def listing(
+    experiments: Sequence[str],
+    models: Sequence[str] | None,
+    columns: Sequence[str] | None = None,
+) -> Iterator[Listing]:
     """Per experiment a title, what it is, and two tables: its outline, and what budgets do."""
-    everything = {budget: plan_cells(experiments, budget, models) for budget in BUDGETS}
+    # The full budget has all columns; another may have fewer, which is no mistake here.
+    chosen = plan_cells(experiments, "paper", models, columns)
+    keys = {(plan.experiment.name, plan.column.key) for plan in chosen}
+    everything = {
+        budget: [
+            plan
+            for plan in plan_cells(experiments, budget, models)
+            if (plan.experiment.name, plan.column.key) in keys
+        ]
+        for budget in BUDGETS
+    }
     for name in dict.fromkeys(plan.experiment.name for plan in everything["paper"]):
         mine = {
             budget: [plan for plan in plans if plan.experiment.name == name]
@@ -79,7 +93,7 @@ def listing(experiments: Sequence[str], models: Sequence[str] | None) -> Iterato
             ["rows", ", ".join(dict.fromkeys(plan.row.key for plan in mine["paper"]))],
             ["columns", ", ".join(dict.fromkeys(plan.column.key for plan in mine["paper"]))],
         ]
-        budgets = [_budget_line(budget, plans) for budget, plans in mine.items()]
+        budgets = [_budget_line(budget, plans) for budget, plans in mine.items() if plans]
         yield Listing(f"{name}: {experiment.title}", experiment.summary, about, budgets)
 
 

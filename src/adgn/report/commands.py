@@ -9,9 +9,9 @@ __all__ = ["reproduce_command"]
 def reproduce_command(table: TableResults) -> str:
     """The call of `adgn reproduce` that makes the measured cells of an experiment.
 
-    Rows that have not begun are left out. Where no cell has all its runs, `--rounds` is the largest
-    number of initialisations that a cell has; a cell with fewer was stopped before, and the command
-    goes on with it.
+    Rows and columns that have not begun are left out. Where no cell has all its runs, `--rounds` is
+    the largest number of initialisations that a cell has; a cell with fewer was stopped before, and
+    the command goes on with it.
 
     Args:
         table: The experiment with its cells.
@@ -24,6 +24,10 @@ def reproduce_command(table: TableResults) -> str:
     known = EXPERIMENTS.get(experiment.name)
     if known is None or {row.key for row in known.rows} != set(rows):
         words.append(f"--models {','.join(rows)}")
+    done = {cell.column for cell in cells}
+    if known is not None and cells and {column.key for column in experiment.columns} != done:
+        keys = (column.key for column in experiment.columns if column.key in done)
+        words.append(f"--columns {','.join(keys)}")
     rounds = max((len({run.seed for run in cell.runs}) for cell in cells), default=0)
     if rounds and all(cell.status != "done" for cell in cells):
         words.append(f"--rounds {rounds}")
