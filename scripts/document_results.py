@@ -9,6 +9,8 @@ import re
 import sys
 from pathlib import Path
 
+from pages import fill_places
+
 from adgn.bench import read as read_bench
 from adgn.bench.records import WayRecord
 from adgn.report import Results, TableResults, headline_table, markdown_report, read_results
@@ -86,14 +88,8 @@ def readme(text: str, found: Results | None) -> str:
     missing = [name for name in marked if name not in parts]
     if missing:
         raise ValueError(f"{README} has a place for {', '.join(missing)}, but {ABSENT}")
-    for name in marked:
-        begin, end = f"<!-- results:{name} -->", f"<!-- /results:{name} -->"
-        before, _, rest = text.partition(begin)
-        _, closed, after = rest.partition(end)
-        if not closed:
-            raise ValueError(f"{README} has no {end} after {begin}")
-        text = f"{before}{begin}\n{parts[name].strip()}\n{end}{after}"
-    return text
+    wanted = {name: parts[name] for name in marked}
+    return fill_places(text, wanted, README, ("<!-- results:{} -->", "<!-- /results:{} -->"))
 
 
 def speed() -> str:
