@@ -35,5 +35,5 @@ def test_a_model_must_say_what_its_propagation_is():
     class Incomplete(Baseline):
         name = "gcn"
 
-    with pytest.raises(TypeError, match="abstract.*build_propagation"):
+    with pytest.raises(TypeError, match=r"abstract.*build_propagation"):
         Incomplete(3, 4, 2, 1)

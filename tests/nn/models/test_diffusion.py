@@ -62,5 +62,5 @@ def test_an_unknown_activation_is_named():
 
 
 def test_a_diffusion_must_say_what_its_steps_are():
-    with pytest.raises(TypeError, match="abstract.*steps"):
+    with pytest.raises(TypeError, match=r"abstract.*steps"):
         Diffusion(2, "gcn", "relu")

@@ -79,9 +79,13 @@ void take_blocks(const std::int32_t* rowptr, const std::int32_t* col, const Inde
         const std::int32_t first = rowptr[begin], last = rowptr[end];
         const std::int32_t moved = std::int32_t(row - begin), placed = std::int32_t(slot - first);
         for (Index r = begin; r < end; ++r) rowptr_out[r + moved + 1] = rowptr[r + 1] + placed;
-        for (std::int32_t k = first; k < last; ++k) {
-            col_out[k + placed] = col[k] + moved;
-            slot_out[k + placed] = k;
+        // The arrays do not overlap, which the compiler must be told to do several at once.
+        const std::int32_t* __restrict__ from = col + first;
+        std::int32_t* __restrict__ to = col_out + slot;
+        std::int32_t* __restrict__ origin = slot_out + slot;
+        for (std::int32_t k = 0; k < last - first; ++k) {
+            to[k] = from[k] + moved;
+            origin[k] = first + k;
         }
         row += end - begin;
         slot += last - first;
