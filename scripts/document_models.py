@@ -4,10 +4,11 @@ python scripts/document_models.py           # print
 python scripts/document_models.py --write   # write docs/models.md
 """
 
-import argparse
 import json
 from pathlib import Path
 from typing import Any
+
+from pages import markdown_table, print_or_write
 
 from adgn.nn import ModelSpec, available_models, model_spec
 
@@ -76,7 +77,7 @@ def overview(specs: list[ModelSpec]) -> str:
         "Memory per layer",
         "Time per layer",
     ]
-    return table(head, rows)
+    return markdown_table(head, rows)
 
 
 def measured(figures: dict[str, Any]) -> str:
@@ -105,7 +106,7 @@ def measured(figures: dict[str, Any]) -> str:
         for name, figure in figures["models"].items()
     ]
     head = ["Model", "Parameters of the propagation", "All parameters", "ms per step", "Peak MB"]
-    return text + "\n" + table(head, rows)
+    return text + "\n" + markdown_table(head, rows)
 
 
 def section(spec: ModelSpec) -> str:
@@ -130,8 +131,8 @@ def section(spec: ModelSpec) -> str:
         f"{spec.title} ([paper]({spec.paper})).\n",
         f"$$\n{spec.rule}\n$$\n",
         *([f"{spec.note}\n"] if spec.note else []),
-        table(["Option", "Default", "Meaning"], options),
-        table(["Experiments", "Search space", "Source"], spaces),
+        markdown_table(["Option", "Default", "Meaning"], options),
+        markdown_table(["Experiments", "Search space", "Source"], spaces),
     ]
     return "\n".join(parts)
 
@@ -147,30 +148,11 @@ def shown(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def table(head: list[str], rows: list[list[str]]) -> str:
-    """A Markdown table."""
-    for cell in (cell for row in rows for cell in row):
-        if "|" in cell or "\n" in cell:
-            raise ValueError(f"the table cell {cell!r} would break the table")
-    lines = [head, ["---"] * len(head), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
 def page() -> str:
     """The page as it must be now."""
     specs = [model_spec(name) for name in available_models()]
     return render(specs, json.loads(FIGURES.read_text(encoding="utf-8")))
 
 
-def main() -> None:
-    """Parses the command line and prints or writes."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--write", action="store_true", help="write docs/models.md")
-    if parser.parse_args().write:
-        PAGE.write_text(page(), encoding="utf-8")
-    else:
-        print(page(), end="")
-
-
 if __name__ == "__main__":
-    main()
+    print_or_write(__doc__, PAGE, page)

@@ -4,8 +4,9 @@ python scripts/document_performance.py           # print
 python scripts/document_performance.py --write   # write docs/performance.md
 """
 
-import argparse
 from pathlib import Path
+
+from pages import markdown_table, print_or_write
 
 from adgn.bench import CASES, Table, read, tables
 
@@ -51,7 +52,7 @@ graphs are put together beforehand, outside the time measured.
   way, Python and all imports included (the same for every way).
 - A way is left out of a larger graph where its cost on the graph before says that it would need
   more memory than is available, or a step more than two minutes (of the plain torch path and of
-  PyG: three seconds).
+  PyG: three seconds, or what `--slowest-rival` says).
 
 ## Measure it yourself
 
@@ -65,7 +66,7 @@ adgn bench --show               # print the tables of the file
 
 `--data-root` is the folder of the data sets, `--repeats` the number of turns, `--max-edges` the
 largest random graph, `--threads` torch's threads. Each case is stored as soon as it is done, with
-its own date, commit and load average.
+its own date, commit and load average. A quick case never takes the place of a full one.
 
 ## Results
 
@@ -109,11 +110,7 @@ gradients.
 
 def markdown(table: Table) -> str:
     """A table with its title and note."""
-    for cell in (cell for row in (table.head, *table.rows) for cell in row):
-        if "|" in cell or "\n" in cell:
-            raise ValueError(f"the table cell {cell!r} would break the table")
-    lines = [table.head, ["---"] * len(table.head), *table.rows]
-    body = "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    body = markdown_table(table.head, table.rows)
     return f"### {table.title}\n\n{body}" + (f"\n{table.note}\n" if table.note else "")
 
 
@@ -127,15 +124,5 @@ def page() -> str:
     return HEAD + "\n".join([*parts, TAIL])
 
 
-def main() -> None:
-    """Parses the command line and prints or writes."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--write", action="store_true", help="write docs/performance.md")
-    if parser.parse_args().write:
-        PAGE.write_text(page(), encoding="utf-8")
-    else:
-        print(page(), end="")
-
-
 if __name__ == "__main__":
-    main()
+    print_or_write(__doc__, PAGE, page)

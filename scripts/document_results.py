@@ -9,6 +9,8 @@ import re
 import sys
 from pathlib import Path
 
+from pages import fill_places
+
 from adgn.bench import read as read_bench
 from adgn.bench.records import WayRecord
 from adgn.experiments.registry import EXPERIMENTS
@@ -109,20 +111,7 @@ def readme(text: str, found: Results | None) -> str:
     for name in marked:
         if name not in parts:
             raise ValueError(f"{README} has a place for {name}; there are {', '.join(parts)}")
-    for name in parts:
-        if name not in marked:
-            raise ValueError(
-                f"{README} has no place for {name}: add <!-- results:{name} --> and "
-                f"<!-- /results:{name} -->"
-            )
-    for name in marked:
-        begin, end = f"<!-- results:{name} -->", f"<!-- /results:{name} -->"
-        before, _, rest = text.partition(begin)
-        _, closed, after = rest.partition(end)
-        if not closed:
-            raise ValueError(f"{README} has no {end} after {begin}")
-        text = f"{before}{begin}\n{parts[name].strip()}\n{end}{after}"
-    return text
+    return fill_places(text, parts, README, ("<!-- results:{} -->", "<!-- /results:{} -->"))
 
 
 def headline(found: Results | None) -> str:

@@ -4,10 +4,11 @@ python scripts/document_selection.py           # print
 python scripts/document_selection.py --write   # write docs/selection.md
 """
 
-import argparse
 import json
 from pathlib import Path
 from typing import Any
+
+from pages import fill_places, markdown_table, print_or_write
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "selection.md"
@@ -38,33 +39,38 @@ def example(results: dict[str, Any]) -> str:
 
 def scaling(results: dict[str, Any]) -> str:
     """Two workers against one in a table."""
-    lines = [
-        "| round | workers | first start to last end of a trial | whole command | processor time |",
-        "|---|---|---|---|---|",
+    rows = [
+        [
+            str(number),
+            name,
+            f"{entry[name]['trials']:.1f} s",
+            f"{entry[name]['whole']:.1f} s",
+            f"{entry[name]['cpu']:.1f} s",
+        ]
+        for number, entry in enumerate(results["rounds"], start=1)
+        for name in ("one", "two")
     ]
-    for number, entry in enumerate(results["rounds"], start=1):
-        for name in ("one", "two"):
-            times = entry[name]
-            lines.append(
-                f"| {number} | {name} | {times['trials']:.1f} s | {times['whole']:.1f} s | "
-                f"{times['cpu']:.1f} s |"
-            )
     ratio = results["two_over_one"]
-    lines.append(
-        f"| median of two / one | | **{ratio['trials']:.2f}** | **{ratio['whole']:.2f}** | "
-        f"{ratio['cpu']:.2f} |"
+    rows.append(
+        [
+            *("median of two / one", ""),
+            f"**{ratio['trials']:.2f}**",
+            f"**{ratio['whole']:.2f}**",
+            f"{ratio['cpu']:.2f}",
+        ]
     )
-    lines += [
-        "",
+    head = ["round", "workers", "first start to last end of a trial", "whole command"]
+    table = markdown_table([*head, "processor time"], rows)
+    return (
+        f"{table}\n"
         f"{results['trials']} trials of graph transfer with {results['runs_per_trial']} runs of "
         f"{results['epochs']} epochs each, one thread per worker. The whole command has the start "
         "of the workers and the test scores in it, which two workers do not speed up; and with few "
         "trials one worker waits for the other's last. Rounds in which other programs used the "
         "cores do not count. "
         f"{results['machine']}, torch {results['torch']}, {results['date']}, commit "
-        f"{results['commit']}: `{results['command']}`.",
-    ]
-    return "\n".join(lines)
+        f"{results['commit']}: `{results['command']}`."
+    )
 
 
 def sections() -> dict[str, str]:
@@ -75,26 +81,8 @@ def sections() -> dict[str, str]:
 
 def page(text: str) -> str:
     """The page with its generated parts as they must be now."""
-    for name, part in sections().items():
-        begin, end = f"<!-- generated: {name} -->", f"<!-- end of {name} -->"
-        before, found, rest = text.partition(begin)
-        _, closed, after = rest.partition(end)
-        if not found or not closed:
-            raise ValueError(f"{PAGE} has no place {begin} … {end}")
-        text = f"{before}{begin}\n{part}\n{end}{after}"
-    return text
-
-
-def main() -> None:
-    """Parses the command line and prints or writes."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--write", action="store_true", help="write docs/selection.md")
-    text = page(PAGE.read_text(encoding="utf-8"))
-    if parser.parse_args().write:
-        PAGE.write_text(text, encoding="utf-8")
-    else:
-        print(text, end="")
+    return fill_places(text, sections(), PAGE)
 
 
 if __name__ == "__main__":
-    main()
+    print_or_write(__doc__, PAGE, lambda: page(PAGE.read_text(encoding="utf-8")))

@@ -4,10 +4,11 @@ python scripts/document_training.py           # print
 python scripts/document_training.py --write   # write docs/training.md
 """
 
-import argparse
 import json
 from pathlib import Path
 from typing import Any
+
+from pages import fill_places, markdown_table, print_or_write
 
 from adgn.training import TASKS
 from adgn.training.reference import settings_markdown
@@ -15,37 +16,80 @@ from adgn.training.reference import settings_markdown
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "training.md"
 FIGURES = ROOT / "results" / "training.json"
+CASES = {"property": "sssp, 5120 graphs", "texas": "Texas, 183 nodes"}
+UNITS = {"cpu": "CPU time", "wall": "wall time"}
+AIM = 0.05
 
 
 def tasks_table() -> str:
     """Every task with what it predicts."""
-    lines = ["| task | family | what is predicted |", "|---|---|---|"]
-    lines += [f"| `{e.name}` | {e.family} | {e.summary} |" for e in TASKS.values()]
-    return "\n".join(lines)
+    rows = [[f"`{entry.name}`", entry.family, entry.summary] for entry in TASKS.values()]
+    return markdown_table(["task", "family", "what is predicted"], rows)
 
 
 def measurements(results: dict[str, Any]) -> str:
-    """The overhead of the loop in a table."""
-    lines = [
-        "| case | forward, backward, step | the loop | overhead, fastest | overhead, medians |",
-        "|---|---|---|---|---|",
-    ]
-    for case, title in (("property", "sssp, 5120 graphs"), ("texas", "Texas, 183 nodes")):
+    """The overhead of the loop in a table, whether it is as small as it should be, and where the
+    numbers are from."""
+    head = ["case", "forward, backward, step", "the loop", "overhead"]
+    head += ["middle half of the rounds", "overhead of the medians", "of the fastest rounds"]
+    rows = []
+    for case, title in CASES.items():
         for part in ("training", "training_and_validation"):
             times = results[case][part]
-            lines.append(
-                f"| {title}: {part.replace('_', ' ')} | {1000 * times['bare_seconds']:.2f} ms | "
-                f"{1000 * times['loop_seconds']:.2f} ms | {100 * times['overhead']:.1f} % | "
-                f"{100 * times['overhead_of_medians']:.1f} % |"
+            low, high = times["overhead_quartiles"]
+            rows.append(
+                [
+                    f"{title}: {part.replace('_', ' ')}",
+                    f"{1000 * times['bare_seconds']['median']:.2f} ms",
+                    f"{1000 * times['loop_seconds']['median']:.2f} ms",
+                    percent(times["overhead"]),
+                    f"{percent(low)} to {percent(high)}",
+                    percent(times["overhead_of_medians"]),
+                    percent(times["overhead_of_fastest"]),
+                ]
             )
-    lines += [
-        "",
-        f"Making the batches of sssp takes {100 * results['property']['loading_share']:.1f} % of a "
-        f"training epoch. CPU time per epoch, fastest of {results['property']['rounds']} rounds, "
-        f"{results['threads']} thread(s), kernels {results['kernels']}, torch {results['torch']}, "
-        f"{results['date']}, commit {results['commit']}: `{results['command']}`.",
-    ]
-    return "\n".join(lines)
+    return f"{markdown_table(head, rows)}\n{verdict(results)}\n\n{origin(results)}"
+
+
+def percent(share: float) -> str:
+    """A share as it is read."""
+    return f"{100 * share:.1f} %"
+
+
+def verdict(results: dict[str, Any]) -> str:
+    """Which of the measured shares are within the aim, and which are not."""
+    shares = {
+        f"the overhead of training on {title}": results[case]["training"]["overhead"]
+        for case, title in CASES.items()
+    }
+    for loading in results["loading"]:
+        threads = {1: "one thread", 2: "two threads"}[loading["threads"]]
+        shares[f"loading of sssp with {threads}"] = loading["share"]
+    texts = []
+    for within, title in ((True, f"Within {percent(AIM)}"), (False, f"Above {percent(AIM)}")):
+        held = [f"{w} ({percent(s)})" for w, s in shares.items() if (s <= AIM) == within]
+        texts += [f"**{title}:** {'; '.join(held)}."] if held else []
+    return " ".join(texts)
+
+
+def origin(results: dict[str, Any]) -> str:
+    """How, when and where it was measured."""
+    machine = results["machine"]
+    loading = ", ".join(
+        f"{1000 * entry['loading_seconds']:.1f} ms of {1000 * entry['epoch_seconds']:.1f} ms "
+        f"with {entry['threads']} thread(s), {UNITS[entry['seconds_are']]}"
+        for entry in results["loading"]
+    )
+    return (
+        "Times are medians of CPU time per epoch. The overhead is the median over "
+        f"{results['property']['rounds']} rounds, in each of which both loops run one after the "
+        f"other, {results['threads']} thread(s). Loading, making the batches of sssp: {loading}. "
+        f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gb']:g} GB, "
+        f"{machine['system']}, load average {results['load_average']:.2f} at the start; kernels "
+        f"{results['kernels']} ({machine['instruction_set']}), torch "
+        f"{results['versions']['torch']}, {results['date']}, commit {results['commit']}: "
+        f"`{results['command']}`."
+    )
 
 
 def sections() -> dict[str, str]:
@@ -59,26 +103,8 @@ def sections() -> dict[str, str]:
 
 def page(text: str) -> str:
     """The page with its generated parts as they must be now."""
-    for name, part in sections().items():
-        begin, end = f"<!-- generated: {name} -->", f"<!-- end of {name} -->"
-        before, found, rest = text.partition(begin)
-        _, closed, after = rest.partition(end)
-        if not found or not closed:
-            raise ValueError(f"{PAGE} has no place {begin} … {end}")
-        text = f"{before}{begin}\n{part}\n{end}{after}"
-    return text
-
-
-def main() -> None:
-    """Parses the command line and prints or writes."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--write", action="store_true", help="write docs/training.md")
-    text = page(PAGE.read_text(encoding="utf-8"))
-    if parser.parse_args().write:
-        PAGE.write_text(text, encoding="utf-8")
-    else:
-        print(text, end="")
+    return fill_places(text, sections(), PAGE)
 
 
 if __name__ == "__main__":
-    main()
+    print_or_write(__doc__, PAGE, lambda: page(PAGE.read_text(encoding="utf-8")))

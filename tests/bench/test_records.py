@@ -45,3 +45,17 @@ def test_another_file_is_refused(tmp_path, content, make_case, make_point):
 def test_the_time_is_the_median():
     assert WayRecord(times=(5.0, 1.0, 2.0)).seconds == 2.0
     assert WayRecord().seconds is None
+
+
+def test_quick_measurements_never_replace_full_ones(tmp_path, make_case, make_point):
+    path = tmp_path / "bench.json"
+    point = make_point({"adgn": (1.0, 200.0)})
+    full, quick = make_case(point), make_case(point, quick=True)
+    store(path, "physics", full)
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match=r"full measurements of physics.*another --out"):
+        store(path, "physics", quick)
+    assert path.read_bytes() == before
+    store(path, "texas", quick)
+    after = store(path, "texas", full)
+    assert after.cases == {"physics": full, "texas": full}

@@ -68,3 +68,35 @@ def test_a_file_that_holds_something_else_is_told_before_any_work(tmp_path):
     result = invoke("texas", "--out", out)
     assert "is not a file of benchmark results" in str(result.exception)
     assert out.read_text() == "{}}"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes would start too slowly")
+def test_a_quick_run_over_a_full_one_is_refused_before_any_work(tiny, tmp_path):
+    out = tmp_path / "bench.json"
+    assert invoke("texas", "--repeats", 1, "--out", out).exit_code == 0
+    before = out.read_bytes()
+    result = invoke("physics", "texas", "--quick", "--out", out)
+    assert isinstance(result.exception, ValueError)
+    assert f"{out} has full measurements of texas" in str(result.exception)
+    assert "time of" not in result.output
+    assert out.read_bytes() == before
+
+
+def test_slowest_rival_is_handed_on(tmp_path, monkeypatch):
+    import adgn.bench
+
+    seen = []
+
+    def note(name, options, tell):
+        seen.append(options)
+        raise adgn.bench.BenchError("only looked at")
+
+    monkeypatch.setattr(adgn.bench, "run_case", note)
+    for arguments in ([], ["--slowest-rival", 45.5]):
+        assert invoke("texas", *arguments, "--out", tmp_path / "bench.json").exit_code == 1
+    assert [options.slowest_rival for options in seen] == [adgn.bench.Options().slowest_rival, 45.5]
+
+
+def test_a_slowest_rival_of_no_time_is_refused(tmp_path):
+    result = invoke("texas", "--slowest-rival", 0, "--out", tmp_path / "bench.json")
+    assert "--slowest-rival 0 is not valid" in str(result.exception)

@@ -45,6 +45,16 @@ def test_export(folder, tmp_path):
     assert len(json.loads(file.read_text())["trials"]) == 6
 
 
+def test_export_to_a_place_that_cannot_be_written(folder, tmp_path):
+    out = tmp_path / "none" / "trials.csv"
+    command = ["study", "export", "tiny", "--folder", str(folder), "--out", str(out)]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 1
+    assert f"cannot write {out}: No such file" in str(result.exception)
+    assert "another --out" in str(result.exception)
+    assert "adgn resume" not in str(result.exception)
+
+
 def test_a_study_that_is_not_there(tmp_path):
     result = CliRunner().invoke(app, ["study", "show", "nothing", "--folder", str(tmp_path)])
     assert result.exit_code == 1

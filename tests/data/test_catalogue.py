@@ -1,8 +1,12 @@
+import ast
+import functools
+import inspect
 import re
 from pathlib import Path
 
 import pytest
 
+import adgn
 from adgn.data import (
     BENCHMARKS,
     CATALOGUE,
@@ -64,9 +68,16 @@ def test_feature_counts_of_synthetic_sets_are_true(name, tmp_path):
     assert row[header.index("features")] == str(features)
 
 
-def test_usage_expressions_are_python():
-    for info in CATALOGUE.values():
-        compile(info.usage, info.name, "eval")
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_usage_expressions_are_calls_of_what_the_package_has(name):
+    call = ast.parse(CATALOGUE[name].usage, mode="eval").body
+    package, *path = ast.unparse(call.func).split(".")
+    assert package == "adgn"
+    called = functools.reduce(getattr, path, adgn)
+    given = [ast.literal_eval(value) for value in call.args]
+    named = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
+    bound = inspect.signature(called).bind(*given, **named)
+    assert [*bound.arguments.values()] == [*given, *named.values()]
 
 
 def test_prepare_and_verify_a_benchmark(data_root, tmp_path):

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch_geometric.data import Batch, Data
 
-from adgn.graph import GraphBlocks, graph_operator
+from adgn.graph import GraphBlocks, graph_operator, set_backend
 from tests.graphs import Example, edges, graphs
 
 
@@ -20,10 +20,10 @@ def pack(examples: list[Example], weighted: bool = False) -> GraphBlocks:
 
 
 @st.composite
-def selections(draw: st.DrawFn) -> tuple[list[Example], list[int], bool]:
+def selections(draw: st.DrawFn, fewest: int = 1) -> tuple[list[Example], list[int], bool]:
     weighted = draw(st.booleans())
     examples = draw(st.lists(graphs(max_nodes=4, weighted=weighted), min_size=1, max_size=4))
-    chosen = draw(st.lists(st.integers(0, len(examples) - 1), min_size=1, max_size=5))
+    chosen = draw(st.lists(st.integers(0, len(examples) - 1), min_size=fewest, max_size=5))
     return examples, chosen, weighted
 
 
@@ -63,6 +63,46 @@ def test_a_batch_equals_the_operator_built_from_its_edges(case):
         (ours,) = torch.autograd.grad((operator @ x).pow(2).sum(), x)
         (theirs,) = torch.autograd.grad((expected @ x).pow(2).sum(), x)
         torch.testing.assert_close(ours, theirs)
+
+
+@given(selections(fewest=0))
+def test_native_and_torch_put_the_same_batch_together(case):
+    examples, chosen, weighted = case
+    blocks = pack(examples, weighted)
+    dtype = torch.float64
+    for normalization in ("none", "gcn"):
+        numbers = torch.tensor(chosen, dtype=torch.long)
+        ours = blocks.select(numbers).operator(normalization, dtype)
+        with set_backend("torch"):
+            theirs = blocks.select(numbers).operator(normalization, dtype)
+        assert ours.shape == theirs.shape
+        assert ours.is_symmetric == theirs.is_symmetric
+        for mine, other in (
+            (ours.pattern.csr.rowptr, theirs.pattern.csr.rowptr),
+            (ours.pattern.csr.col, theirs.pattern.csr.col),
+            (ours.value, theirs.value),
+            (ours.pattern.transposed.rowptr, theirs.pattern.transposed.rowptr),
+            (ours.pattern.transposed.col, theirs.pattern.transposed.col),
+            (ours.transposed_value, theirs.transposed_value),
+        ):
+            assert mine.dtype == other.dtype
+            assert torch.equal(mine, other)
+
+
+def test_numbers_changed_after_the_selection_are_not_seen():
+    blocks = pack([Example(2, edges((0, 1))), Example(3, edges((0, 2), (2, 1)))])
+    numbers = torch.tensor([1, 0])
+    selected = blocks.select(numbers)
+    numbers.fill_(-7)
+    dense = selected.operator("none", torch.float32).to_dense()
+    assert dense.nonzero().tolist() == [[1, 2], [2, 0], [4, 3]]
+
+
+def test_pointers_that_are_not_contiguous():
+    pointer = torch.tensor([0, 9, 2, 9, 5])[::2]
+    blocks = GraphBlocks(edges((0, 1), (2, 4)), pointer)
+    dense = blocks.select(torch.tensor([1])).operator("none", torch.float32).to_dense()
+    assert dense.nonzero().tolist() == [[2, 0]]
 
 
 def test_node_index_gathers_the_features_of_the_batch():

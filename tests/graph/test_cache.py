@@ -5,6 +5,7 @@ import torch
 from torch_geometric import EdgeIndex
 
 from adgn.graph import cache_info, clear_cache, graph_operator
+from adgn.graph.cache import TensorCache
 from adgn.nn import available_models, build_model
 from tests.graphs import edges
 
@@ -140,3 +141,17 @@ def test_an_edge_index_written_to_through_its_tensor_is_another_graph():
     assert graph_operator(edge_index, num_nodes=3).to_dense()[1, 0] == 1
     inner[1, 0] = 2
     assert graph_operator(edge_index, num_nodes=3).to_dense()[2, 0] == 1
+
+
+def test_clearing_operators_that_hold_the_tensors_of_others(monkeypatch):
+    unraised = []
+    monkeypatch.setattr("sys.unraisablehook", unraised.append)
+    cache, first = TensorCache(), torch.zeros(1)
+    held = [torch.ones(1)]
+    cache.get((held[0],), "key", lambda: "built from what the first entry holds")
+    cache.get((first,), "key", held.copy)
+    held.clear()
+    cache.clear()
+    assert len(cache) == 0
+    assert unraised == []
+    assert cache.get((first,), "key", lambda: "anew") == "anew"

@@ -337,6 +337,37 @@ def test_a_phi_of_another_size_is_named():
         layer(torch.ones(2, 4), edges((0, 1)))
 
 
+@pytest.mark.parametrize(
+    ("phi", "name", "advice"),
+    [
+        (pyg.GATConv(4, 4), "edge_weight", "such as phi='gcn'"),
+        (pyg.SAGEConv(4, 4), "edge_attr", "such as phi='gine'"),
+        (pyg.SAGEConv(4, 4), "temperature", "leave temperature out"),
+    ],
+)
+def test_what_a_phi_does_not_take_is_named(phi, name, advice):
+    layer = AntiSymmetricConv(4, phi)
+    message = rf"{name} was given, but phi={type(phi).__name__} does not take it.*{advice}"
+    with pytest.raises(ValueError, match=message):
+        layer(torch.ones(2, 4), edges((0, 1)), **{name: torch.ones(1)})
+
+
+def test_a_phi_that_takes_anything_is_given_it():
+    class Anything(nn.Module):
+        def forward(self, x, edge_index, **kwargs):
+            return kwargs["scale"] * x
+
+    layer, x = AntiSymmetricConv(4, Anything(), gamma=0.0, act=None, bias=False), torch.ones(2, 4)
+    expected = x + 0.1 * (x @ layer.own_weight().T + 3 * x)
+    assert_near(layer(x, edges((0, 1)), scale=3), expected)
+
+
+def test_edge_weights_of_a_model_whose_phi_takes_none():
+    model = ADGN(4, 4, 1, 2, phi=pyg.GATConv(4, 4))
+    with pytest.raises(ValueError, match="edge_weight was given, but phi=GATConv"):
+        model(torch.ones(2, 4), edges((0, 1)), torch.ones(1))
+
+
 def test_a_subclass_of_an_aggregation_is_called():
     class Silent(SumAggregation):
         def forward(self, x, edge_index, edge_weight=None):

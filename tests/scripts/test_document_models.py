@@ -35,8 +35,3 @@ def test_every_model_has_an_entry_and_measurements(script, name):
     assert figures["peak_mb"] > 0
     counts = figures["parameters"]
     assert counts["total"] == counts["encoder"] + counts["propagation"] + counts["readout"]
-
-
-def test_a_cell_that_would_break_the_table(script):
-    with pytest.raises(ValueError, match="would break the table"):
-        script.table(["a"], [["x | y"]])

@@ -5,7 +5,7 @@ import pytest
 from adgn.nn import available_models
 from adgn.selection import SpaceError, grid_points, grid_size, named_space, read_space
 from adgn.selection.spaces import check_space, grid_point, random_points, resolve_space
-from adgn.training import TASKS, resolve_config
+from adgn.training import TASKS, TrainConfig, resolve_config
 
 TASK_OF = {"property": "diameter", "benchmarks": "photo", "heterophily": "texas"}
 TASK_OF |= {"trees": "tree-neighbors-match"}
@@ -46,11 +46,29 @@ def test_compact_spaces_are_small_and_valid(model, task):
     assert 1 <= grid_size(space) <= 48
 
 
+def with_values(settings, point):
+    """The settings with some values by their dotted keys."""
+    changed = {
+        name: dict(part) if isinstance(part, dict) else part for name, part in settings.items()
+    }
+    for key, value in point.items():
+        section, _, option = key.partition(".")
+        changed[section][option] = value
+    return changed
+
+
 @pytest.mark.parametrize("model", available_models())
 @pytest.mark.parametrize("task", TASK_OF.values())
 def test_every_value_of_the_papers_grids_makes_a_configuration(model, task):
     settings = resolve_config({"task": task, "model": {"name": model}}).model_dump(mode="json")
-    resolve_space("paper", settings)
+    name, space = resolve_space("paper", settings)
+    assert (name, space) == ("paper", named_space("paper", task, model))
+    first = {key: values[0] for key, values in space.items()}
+    for key, values in space.items():
+        section, _, option = key.partition(".")
+        for value in values:
+            config = TrainConfig(**with_values(settings, {**first, key: value}))
+            assert config.model_dump(mode="json")[section][option] == value, key
 
 
 def test_a_grid_is_the_product_of_its_lists():

@@ -1,7 +1,9 @@
 """Kills a run at random moments, resumes it each time, and compares it with one that ran through.
 
-Called as `python killed_runs.py CONFIG FOLDER KILLS SEED`. Each attempt is a process of its own,
-forked from this one: importing the package anew each time would take longer than the run.
+Called as `python killed_runs.py CONFIG FOLDER KILLS SEED`. When to kill is told by the progress of
+the run: a clock would miss it on a machine that is faster or busier than thought. Each attempt is a
+process of its own, forked from this one: importing the package anew each time would take longer
+than the run.
 """
 
 import os
@@ -18,9 +20,20 @@ torch.set_num_threads(1)  # before anything runs: a pool of threads does not sur
 from adgn.training import resolve_config, train  # noqa: E402
 from adgn.training.checkpoint import StateStore, pack  # noqa: E402
 
+LONGEST_WAIT = 120.0  # seconds until a run that makes no progress is a failure
 
-def attempt(config: object, folder: Path, kill_after: float | None) -> bool:
-    """Starts or resumes the run in a new process; whether it came to its end."""
+
+def epochs_done(folder: Path) -> int:
+    """The lines of metrics.jsonl."""
+    metrics = folder / "metrics.jsonl"
+    return metrics.read_bytes().count(b"\n") if metrics.exists() else 0
+
+
+def attempt(config: object, folder: Path, until: int | None = None, delay: float = 0.0) -> bool:
+    """Starts or resumes the run in a new process; whether it came to its end.
+
+    Where `until` is given, the process is killed `delay` seconds after so many epochs are done.
+    """
     child = os.fork()
     if child == 0:
         try:
@@ -29,10 +42,21 @@ def attempt(config: object, folder: Path, kill_after: float | None) -> bool:
             print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
             os._exit(1)
         os._exit(0)
-    if kill_after is not None:
-        time.sleep(kill_after)
-        os.kill(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
+    ended, status = 0, 0
+    if until is not None:
+        deadline = time.monotonic() + LONGEST_WAIT
+        while not ended and epochs_done(folder) < until:
+            if time.monotonic() > deadline:
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+                sys.exit(f"after {LONGEST_WAIT} s the run had not come to epoch {until}")
+            time.sleep(0.0005)
+            ended, status = os.waitpid(child, os.WNOHANG)
+        if not ended:
+            time.sleep(delay)
+            os.kill(child, signal.SIGKILL)
+    if not ended:
+        _, status = os.waitpid(child, 0)
     if os.WIFEXITED(status) and os.WEXITSTATUS(status):
         sys.exit("an attempt failed, see above")
     return os.WIFEXITED(status)
@@ -43,15 +67,16 @@ def main() -> None:
     config, folder = resolve_config(Path(sys.argv[1])), Path(sys.argv[2])
     kills, stream = int(sys.argv[3]), random.Random(int(sys.argv[4]))
     started = time.monotonic()
-    attempt(config, folder / "whole", None)
-    whole = time.monotonic() - started
-    progress = set()
-    for _ in range(kills):
-        # Short enough that the kills fall all over the run, the start of an attempt included.
-        attempt(config, folder / "killed", stream.uniform(0, 4 * whole / kills))
-        metrics = folder / "killed" / "metrics.jsonl"
-        progress.add(metrics.stat().st_size if metrics.exists() else 0)
-    if not attempt(config, folder / "killed", None):
+    attempt(config, folder / "whole")
+    epochs = epochs_done(folder / "whole")
+    epoch_seconds = (time.monotonic() - started) / epochs
+    in_the_middle = 0
+    # Each kill waits for an epoch of its own, then for a part of the next: any moment may be hit.
+    for until in sorted(stream.sample(range(epochs), kills)):
+        delay = stream.uniform(0, 1.5 * epoch_seconds)
+        ended = attempt(config, folder / "killed", until, delay)
+        in_the_middle += not ended and 0 < epochs_done(folder / "killed") < epochs
+    if not attempt(config, folder / "killed"):
         sys.exit("the last attempt did not end")
     for name in ("config.toml", "metrics.jsonl", "best.safetensors"):
         if (folder / "whole" / name).read_bytes() != (folder / "killed" / name).read_bytes():
@@ -62,7 +87,7 @@ def main() -> None:
     (tree, tensors), (other_tree, other_tensors) = map(pack, states)
     if tree != other_tree or any(not tensors[n].equal(other_tensors[n]) for n in tensors):
         sys.exit("the last states differ")
-    print(f"{kills} kills, at {len(progress)} different lengths of metrics.jsonl; all equal")
+    print(f"{kills} kills, {in_the_middle} in the middle of the run; all equal")
 
 
 if __name__ == "__main__":

@@ -31,6 +31,11 @@ def test_failed_write_keeps_the_earlier_file(tmp_path, monkeypatch, failing):
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
+def test_the_advice_of_a_failed_write_is_the_callers(tmp_path):
+    with pytest.raises(RunError, match=r"No such file.*intact: choose another --out$"):
+        write_atomically(tmp_path / "none" / "a", b"x", "choose another --out")
+
+
 def test_missing_file_is_named(tmp_path):
     with pytest.raises(DamagedRunError, match=r"a is missing; look elsewhere"):
         read_bytes(tmp_path / "a", "look elsewhere")

@@ -1,7 +1,15 @@
 """Speed and memory of the layers against PyG's, measured in one run."""
 
 from adgn.bench.cases import CASES, TARGETS, Case, Target, choose_cases
-from adgn.bench.records import BenchFile, CaseRecord, PointRecord, WayRecord, read, store
+from adgn.bench.records import (
+    BenchFile,
+    CaseRecord,
+    PointRecord,
+    WayRecord,
+    check_replaceable,
+    read,
+    store,
+)
 from adgn.bench.run import BenchError, Options, run_case
 from adgn.bench.tables import Table, tables
 from adgn.bench.workloads import WAYS, Workload
@@ -20,6 +28,7 @@ __all__ = [
     "Target",
     "WayRecord",
     "Workload",
+    "check_replaceable",
     "choose_cases",
     "read",
     "run_case",

@@ -2,14 +2,24 @@
 
 import json
 import statistics
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from adgn.training.files import write_atomically
+from adgn.training.files import OTHER_OUT, write_atomically
 
-__all__ = ["BenchFile", "CaseRecord", "Machine", "PointRecord", "WayRecord", "read", "store"]
+__all__ = [
+    "BenchFile",
+    "CaseRecord",
+    "Machine",
+    "PointRecord",
+    "WayRecord",
+    "check_replaceable",
+    "read",
+    "store",
+]
 
 
 class _Record(BaseModel):
@@ -109,13 +119,29 @@ def read(path: Path) -> BenchFile:
         ) from error
 
 
+def check_replaceable(path: Path, before: BenchFile, names: Iterable[str], *, quick: bool) -> None:
+    """Raises where quick cases would take the place of full ones in the file."""
+    full = [name for name in names if name in before.cases and not before.cases[name].quick]
+    if quick and full:
+        raise ValueError(
+            f"{path} has full measurements of {', '.join(full)}, which quick ones would replace; "
+            "give another --out, or measure without --quick"
+        )
+
+
 def store(path: Path, name: str, case: CaseRecord) -> BenchFile:
-    """Adds a case to a file, in place of an earlier one of its name; others stay."""
+    """Adds a case to a file, in place of an earlier one of its name; others stay.
+
+    Raises:
+        ValueError: The file holds something else, or a full measurement that a quick one would
+            replace.
+    """
     before = read(path)
+    check_replaceable(path, before, [name], quick=case.quick)
     after = BenchFile(cases={**before.cases, name: case})
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(
         after.model_dump(mode="json", exclude_defaults=True) | {"format": 1}, indent=1
     )
-    write_atomically(path, text.encode() + b"\n")
+    write_atomically(path, text.encode() + b"\n", OTHER_OUT)
     return after

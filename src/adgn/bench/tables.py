@@ -1,19 +1,16 @@
 """The results as tables, for the terminal and for the docs."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 
-from adgn.bench.cases import CASES, TARGETS, Target
+from adgn.bench.cases import CASES
 from adgn.bench.records import BenchFile, CaseRecord, PointRecord, WayRecord
+from adgn.bench.targets import NOTHING, nanoseconds_per_edge, target_rows
 from adgn.bench.workloads import WAYS
 
 __all__ = ["Table", "tables"]
 
 OURS = "adgn"
-BEST_OF = ("pyg-csr", "pyg-csr-sparse")
-LARGE_LIMIT_MB = 20_000
-FLAT_FROM, FLAT_TO, FLAT_WITHIN = 1_000_000, 40_000_000, 2.0
-NOTHING = "–"
 
 
 @dataclass(frozen=True)
@@ -26,13 +23,21 @@ class Table:
     note: str = ""
 
 
-def tables(results: BenchFile) -> list[Table]:
-    """The targets, then one table per case, in the order of `CASES`."""
+def tables(results: BenchFile, names: Collection[str] | None = None) -> list[Table]:
+    """All targets, then one table per case, in the order of `CASES`; nothing without results.
+
+    Args:
+        results: What was measured.
+        names: The cases to show; `None`: all. The targets are those of all cases anyway.
+    """
     cases = {name: results.cases[name] for name in CASES if name in results.cases}
-    found = [_case_table(name, case) for name, case in cases.items()]
-    rows = tuple(_target_rows(cases))
-    head = ("case", "what", "target", "measured", "met")
-    return [Table("Targets", head, rows), *found] if rows else found
+    shown = [name for name in cases if names is None or name in names]
+    if not shown:
+        return []
+    targets = Table(
+        "Targets", ("case", "what", "target", "measured", "met"), (*target_rows(cases),)
+    )
+    return [targets, *(_case_table(name, cases[name]) for name in shown)]
 
 
 def _case_table(name: str, case: CaseRecord) -> Table:
@@ -92,7 +97,7 @@ def _sizes(case: CaseRecord) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ..
                 (
                     *start,
                     _seconds(record.seconds),
-                    f"{_per_edge(point, record):.2f}",
+                    f"{nanoseconds_per_edge(point, record):.2f}",
                     _times(record.seconds, ours),
                     _number(record.peak_mb),
                     f"{memory * 1e6 / point.edges:.0f}" if record.peak_mb else NOTHING,
@@ -119,84 +124,6 @@ def _depth(case: CaseRecord) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ..
     return tuple(head), tuple(rows)
 
 
-def _target_rows(cases: Mapping[str, CaseRecord]) -> Iterator[tuple[str, ...]]:
-    for target in TARGETS:
-        if target.case in cases:
-            yield from _ratio_rows(target, cases[target.case])
-    if "scale" in cases:
-        yield from _scale_rows(cases["scale"])
-    if "depth" in cases:
-        yield from _depth_rows(cases["depth"])
-    if "large" in cases:
-        for way, record in cases["large"].points[0].ways.items():
-            if record.peak_mb is not None:
-                yield (
-                    _case_name("large", cases["large"]),
-                    f"peak memory, {WAYS[way]}",
-                    f"≤ {LARGE_LIMIT_MB} MB",
-                    f"{record.peak_mb:.0f} MB",
-                    _met(record.peak_mb <= LARGE_LIMIT_MB),
-                )
-
-
-def _ratio_rows(target: Target, case: CaseRecord) -> Iterator[tuple[str, ...]]:
-    ways = case.points[0].ways
-
-    def cost(way: str) -> float | None:
-        record = ways.get(way, WayRecord())
-        return record.seconds if target.quantity == "time" else record.peak_mb
-
-    ours = cost(OURS)
-    aims = {"pyg": target.documented} | dict.fromkeys(BEST_OF, target.best)
-    for way, aim in aims.items():
-        theirs = cost(way)
-        if ours is None or theirs is None:
-            continue
-        yield (
-            _case_name(target.case, case),
-            f"{target.quantity} of {WAYS[way]} / ours",
-            f"≥ {aim:g}",
-            f"{theirs / ours:.2f}",
-            _met(theirs / ours >= aim),
-        )
-
-
-def _scale_rows(case: CaseRecord) -> Iterator[tuple[str, ...]]:
-    inside = [p for p in case.points if p.edges >= FLAT_FROM and p.ways[OURS].times]
-    costs = [_per_edge(point, point.ways[OURS]) for point in inside]
-    if len(costs) > 1:
-        whole = inside[-1].edges >= FLAT_TO
-        reach = f"{inside[0].edges:.0e} to {inside[-1].edges:.0e}".replace("e+0", "·10^")
-        yield (
-            _case_name("scale", case),
-            f"most / least time per edge, {reach} edges",
-            f"≤ {FLAT_WITHIN:g}",
-            f"{max(costs) / min(costs):.2f}",
-            _met(max(costs) / min(costs) <= FLAT_WITHIN) if whole else "not measured to the end",
-        )
-
-
-def _depth_rows(case: CaseRecord) -> Iterator[tuple[str, ...]]:
-    peaks = {
-        (point.layers, way): record.peak_mb
-        for point in case.points
-        for way, record in point.ways.items()
-    }
-    deep, shallow = peaks.get((1000, "checkpoint")), peaks.get((100, OURS))
-    if deep is not None and shallow is not None:
-        yield (
-            _case_name("depth", case),
-            'memory of 1000 layers with "checkpoint" / 100 with "full"',
-            "≤ 1",
-            f"{deep / shallow:.2f}",
-            _met(deep <= shallow),
-        )
-
-
-def _case_name(name: str, case: CaseRecord) -> str:
-    return f"{name} (quick)" if case.quick else name
-
-
 def _about(point: PointRecord) -> str:
     graphs = f"{point.graphs} graphs, " if point.graphs > 1 else ""
     return (
@@ -220,11 +147,6 @@ def _note(case: CaseRecord) -> str:
     )
 
 
-def _per_edge(point: PointRecord, record: WayRecord) -> float:
-    """Nanoseconds per directed edge and layer."""
-    return 1e9 * (record.seconds or 0.0) / (point.edges * point.layers)
-
-
 def _seconds(value: float | None) -> str:
     return NOTHING if value is None else f"{value:.3g}"
 
@@ -235,7 +157,3 @@ def _number(value: float | None) -> str:
 
 def _times(value: float | None, ours: float | None) -> str:
     return NOTHING if value is None or not ours else f"{value / ours:.2f}"
-
-
-def _met(met: bool) -> str:
-    return "yes" if met else "no"

@@ -42,6 +42,14 @@ def bench(
     max_edges: Annotated[
         int | None, typer.Option(min=1, help="Leave out random graphs with more edges.")
     ] = None,
+    slowest_rival: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            help="Leave PyG and the plain torch path out of graphs where a step of theirs would "
+            "take longer.",
+        ),
+    ] = 3.0,
     data_root: Annotated[
         Path | None,
         typer.Option(help="The data root. Default: $ADGN_DATA, else a folder in the user's cache."),
@@ -63,16 +71,27 @@ def bench(
     Each case is stored as soon as it is done.
     """
     # The room brings torch, which --help can do without.
-    from adgn.bench import BenchError, BenchFile, Options, choose_cases, read, run_case, store
+    from adgn.bench import (
+        BenchError,
+        Options,
+        check_replaceable,
+        choose_cases,
+        read,
+        run_case,
+        store,
+    )
 
     chosen = choose_cases(cases or [], large=large)
     path = out or (QUICK if quick else FULL)
     results = read(path)  # now, so that a file that cannot be added to is told before the work
     if show:
-        _print(BenchFile(cases={n: c for n, c in results.cases.items() if not cases or n in cases}))
+        _print(results, chosen if cases else list(results.cases))
         return
+    check_replaceable(path, results, chosen, quick=quick)
+    if not slowest_rival > 0:
+        raise ValueError(f"--slowest-rival {slowest_rival:g} is not valid; give seconds above 0")
     root = None if data_root is None else str(data_root)
-    options = Options(quick, repeats, root, threads, max_edges)
+    options = Options(quick, repeats, root, threads, max_edges, slowest_rival=slowest_rival)
     messages = error_console()
     failed = []
     for name in chosen:
@@ -88,7 +107,7 @@ def bench(
             continue
         results = store(path, name, record)
     measured = [name for name in chosen if name not in failed]
-    _print(BenchFile(cases={name: results.cases[name] for name in measured}))
+    _print(results, measured)
     if measured:
         console().print(f"written to {escape(str(path))}", highlight=False, soft_wrap=True)
     if failed:
@@ -96,11 +115,11 @@ def bench(
         raise typer.Exit(1)
 
 
-def _print(results: "BenchFile") -> None:
+def _print(results: "BenchFile", names: list[str]) -> None:
     from adgn.bench import tables
 
     out = console()
-    for table in tables(results):
+    for table in tables(results, names):
         out.print(f"\n[bold]{escape(table.title)}[/]", highlight=False, soft_wrap=True)
         print_table(table.head, table.rows)
         if table.note:

@@ -99,10 +99,10 @@ def export(
 ) -> None:
     """Write all trials of a study as CSV (a line per trial) or JSON (with every run)."""
     from adgn.selection.show import export as export_text
-    from adgn.training.files import write_atomically
+    from adgn.training.files import OTHER_OUT, write_atomically
 
     text = export_text(*_open(name, storage, folder), form)
     if out is None:
         sys.stdout.write(text)
     else:
-        write_atomically(out, text.encode())
+        write_atomically(out, text.encode(), OTHER_OUT)

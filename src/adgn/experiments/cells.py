@@ -13,7 +13,7 @@ from adgn.experiments.errors import ReproductionError
 from adgn.experiments.plan import FORMAT, CellPlan
 from adgn.selection import Run
 from adgn.selection.objective import read_scores
-from adgn.training.files import write_atomically
+from adgn.training.files import RUN_AGAIN, write_atomically
 from adgn.training.result import environment
 
 __all__ = ["Cell", "new_cell", "next_step", "plain", "read_cell", "summarised", "write_cell"]
@@ -130,7 +130,7 @@ def plain(value: Any) -> Any:
 def write_cell(path: Path, cell: Cell) -> None:
     """Writes the file, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, (json.dumps(cell, indent=1, allow_nan=False) + "\n").encode())
+    write_atomically(path, (json.dumps(cell, indent=1, allow_nan=False) + "\n").encode(), RUN_AGAIN)
 
 
 def read_cell(path: Path) -> Cell | None:

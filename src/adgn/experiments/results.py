@@ -9,7 +9,7 @@ import adgn
 from adgn.experiments.cells import Cell, new_cell, read_cell, write_cell
 from adgn.experiments.errors import ReproductionError
 from adgn.experiments.plan import FORMAT, CellPlan
-from adgn.training.files import write_atomically
+from adgn.training.files import RUN_AGAIN, write_atomically
 
 __all__ = ["Outdated", "ResultsDirectory"]
 
@@ -186,4 +186,6 @@ class ResultsDirectory:
             raise ReproductionError(
                 f"cannot write to {path.parent}: {error.strerror or error}; choose another --out"
             ) from error
-        write_atomically(path, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
+        write_atomically(
+            path, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode(), RUN_AGAIN
+        )

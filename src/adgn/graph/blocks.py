@@ -6,8 +6,10 @@ import torch
 from torch import Tensor
 
 from adgn.graph.adjacency import graph_operator
+from adgn.graph.backend import native_library
 from adgn.graph.checks import check_edge_index, check_edge_weight, check_same_place
 from adgn.graph.layout import Normalization
+from adgn.graph.native import calls
 from adgn.graph.operator import CSR, SparseOperator, SparsePattern
 
 
@@ -22,7 +24,7 @@ class GraphBlocks:
         node_ptr: `[graphs + 1]`; graph `g` has the nodes `node_ptr[g]` to `node_ptr[g + 1] - 1`.
         edge_weight: `[E]`, optional; of the dtype of the states that will be multiplied.
 
-    Edges and weights are copied: what is written into them later is not seen.
+    All of them are copied: what is written into them later is not seen.
 
     Example:
         >>> import torch
@@ -39,7 +41,7 @@ class GraphBlocks:
         check_node_ptr(node_ptr)
         check_same_place("node_ptr", node_ptr, "edge_index", edge_index)
         check_edge_index(edge_index, int(node_ptr[-1]))
-        self.node_ptr = node_ptr.long()
+        self.node_ptr = node_ptr.long().clone(memory_format=torch.contiguous_format)
         self.edge_index = edge_index.long().clone()
         if edge_weight is not None:
             check_edge_weight(edge_weight, edge_index.size(1), edge_weight)
@@ -134,7 +136,7 @@ class SelectedGraphs:
 
     def __init__(self, blocks: GraphBlocks, graphs: Tensor) -> None:
         self.blocks = blocks
-        self.graphs = graphs
+        self.graphs = graphs = graphs.clone()  # operators are put together later
         first = blocks.node_ptr[graphs]
         count = blocks.node_ptr[graphs + 1] - first
         self.node_ptr = _with_zero(count.cumsum(0))
@@ -203,6 +205,13 @@ class SelectedGraphs:
 
     def _rows_of(self, whole: CSR) -> tuple[CSR, Tensor]:
         """The batch's rows of a block-diagonal matrix, and the slots that they take along."""
+        shape = (self.num_nodes, self.num_nodes)
+        library = native_library()
+        if library is not None:
+            taken = calls.take_blocks(library, whole, self.blocks.node_ptr, self.graphs)
+            if taken is not None:
+                rowptr, col, slots = taken
+                return CSR(rowptr, col, shape), slots
         first = whole.rowptr[self.blocks.node_ptr[self.graphs]]
         last = whole.rowptr[self.blocks.node_ptr[self.graphs + 1]]
         graph, slots = _runs(first, last - first)
@@ -211,7 +220,7 @@ class SelectedGraphs:
         lengths = ends - whole.rowptr.index_select(0, self.node_index)
         rowptr = _with_zero(lengths.cumsum(0)).to(dtype)
         col = whole.col.index_select(0, slots) + self._shift.to(dtype).index_select(0, graph)
-        return CSR(rowptr, col, (self.num_nodes, self.num_nodes)), slots
+        return CSR(rowptr, col, shape), slots
 
 
 def check_node_ptr(node_ptr: Tensor) -> None:

@@ -66,8 +66,9 @@ class TensorCache:
     def clear(self) -> None:
         """Forgets everything."""
         with self._lock:
-            self._entries.clear()
+            # The owners first: an entry may hold the last reference to another one's owner.
             self._owners.clear()
+            self._entries.clear()
 
     def __len__(self) -> int:
         return sum(len(entries) for entries in self._entries.values())

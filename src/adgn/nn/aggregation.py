@@ -274,6 +274,28 @@ def check_edge_features(phi: nn.Module, edge_attr: Tensor | None) -> None:
         )
 
 
+def check_taken(phi: nn.Module, given: Mapping[str, Any]) -> None:
+    """Raises where a user's Φ is called with something that it does not take."""
+    if not given or isinstance(phi, GraphConvolution):
+        return
+    try:
+        parameters = inspect.signature(phi.forward).parameters
+    except (TypeError, ValueError):  # not all callables tell
+        return
+    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
+        return
+    for name in given:
+        if name not in parameters:
+            fitting = {
+                "edge_weight": " or use a phi that reads edge weights, such as phi='gcn'",
+                "edge_attr": " or use a phi that reads edge features, such as phi='gine'",
+            }.get(name, "")
+            raise ValueError(
+                f"{name} was given, but phi={type(phi).__name__} does not take it (it takes "
+                f"{', '.join(parameters)}); leave {name} out{fitting}"
+            )
+
+
 def check_aggregated(phi: nn.Module, h: Tensor, x: Tensor) -> None:
     """Raises unless a user's Φ returned one state per node, of the size of `x`."""
     if not isinstance(h, torch.Tensor) or h.shape != x.shape:

@@ -12,6 +12,7 @@ from adgn.nn.aggregation import (
     LinearAggregation,
     check_aggregated,
     check_edge_features,
+    check_taken,
     has_hooks,
     is_plain_linear,
     reset_bias,
@@ -164,6 +165,7 @@ class AntiSymmetricConv(nn.Module):
             edge_index, args, kwargs = self.phi.operator(x, edge_index, *args, **kwargs), (), {}
         if isinstance(edge_index, Tensor):
             edge_list(edge_index, x.size(-2), x)  # looked at once per graph
+        check_taken(self.phi, kwargs)
         own = self.own_weight().t()
         for _ in range(num_steps):
             h = self.phi(x, edge_index, *args, **kwargs)

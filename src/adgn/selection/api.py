@@ -32,7 +32,7 @@ from adgn.selection.storage import (
 from adgn.selection.study import open_study, plan, requeue, start_study
 from adgn.selection.worker import WorkerSpec, first_cause
 from adgn.training import resolve_config
-from adgn.training.files import write_atomically
+from adgn.training.files import RUN_AGAIN, write_atomically
 
 __all__ = ["StudyFolder", "check_place", "select", "terminate_as_interrupt"]
 
@@ -84,7 +84,7 @@ class StudyFolder:
             "storage": None if own else shown_url(storage),
             "needs_password": has_password(storage),
         }
-        write_atomically(self.about, (json.dumps(about, indent=2) + "\n").encode())
+        write_atomically(self.about, (json.dumps(about, indent=2) + "\n").encode(), RUN_AGAIN)
 
     def open(self, storage: str | None = None) -> tuple[Study, StudyDefinition]:
         """The study, to look at."""

@@ -18,7 +18,7 @@ from adgn.selection.protocols import Run, Summary
 from adgn.selection.status import ranked, study_status
 from adgn.selection.study import kinds, trial_key, trial_params
 from adgn.training import RunDirectory, evaluate, shared_data, to_toml
-from adgn.training.files import write_atomically
+from adgn.training.files import RUN_AGAIN, write_atomically
 from adgn.training.result import environment
 from adgn.training.tasks import task_entry
 
@@ -159,7 +159,7 @@ def conclude(
         name = "selected.toml" if split is None else f"selected-split-{split}.toml"
         run = first if split is None else Run(first.seed, split)
         text = to_toml(definition.config(trial_params(trial), run))
-        write_atomically(folder / name, text.encode())
+        write_atomically(folder / name, text.encode(), RUN_AGAIN)
     _write(folder / "selection.json", record)
     shutil.rmtree(folder / "locks", ignore_errors=True)
     return _result(study, definition, folder, record)
@@ -240,7 +240,9 @@ def _plain(value: Any) -> Any:
 
 
 def _write(path: Path, record: Mapping[str, Any]) -> None:
-    write_atomically(path, (json.dumps(record, indent=2, allow_nan=False) + "\n").encode())
+    write_atomically(
+        path, (json.dumps(record, indent=2, allow_nan=False) + "\n").encode(), RUN_AGAIN
+    )
 
 
 def _earlier(folder: Path) -> dict[str, Any] | None:

@@ -7,7 +7,13 @@ from types import TracebackType
 
 from adgn.training.errors import DamagedRunError, RunError
 
-__all__ = ["AppendedFile", "read_bytes", "sha256", "write_atomically"]
+__all__ = ["OTHER_OUT", "RUN_AGAIN", "AppendedFile", "read_bytes", "sha256", "write_atomically"]
+
+# What to do about a file that could not be written: of a run, of other work that goes on where it
+# was, and of output that can go elsewhere.
+_RESUME = "make room or restore access, then go on with `adgn resume`"
+RUN_AGAIN = "make room or restore access, then give the same command again"
+OTHER_OUT = "make room or restore access, or choose another --out"
 
 
 def sha256(data: bytes) -> str:
@@ -15,10 +21,11 @@ def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def write_atomically(path: Path, data: bytes) -> None:
+def write_atomically(path: Path, data: bytes, remedy: str = _RESUME) -> None:
     """Writes a file that is there in whole or not at all, whenever the process or machine stops.
 
-    What was at `path` before stays as it is until the new file is on the disk.
+    What was at `path` before stays as it is until the new file is on the disk. `remedy` is the
+    advice to a user where it cannot be written.
     """
     temporary = path.with_name(f".{path.name}.tmp")
     try:
@@ -32,7 +39,7 @@ def write_atomically(path: Path, data: bytes) -> None:
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as error:
-        raise _write_error(path, error) from error
+        raise _write_error(path, error, remedy) from error
 
 
 def read_bytes(path: Path, remedy: str) -> bytes:
@@ -122,8 +129,7 @@ def _flush_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _write_error(path: Path, error: OSError) -> RunError:
+def _write_error(path: Path, error: OSError, remedy: str = _RESUME) -> RunError:
     return RunError(
-        f"cannot write {path}: {error.strerror or error}. Files written before are intact: make "
-        "room or restore access, then go on with `adgn resume`"
+        f"cannot write {path}: {error.strerror or error}. Files written before are intact: {remedy}"
     )

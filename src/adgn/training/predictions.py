@@ -9,7 +9,7 @@ from safetensors.torch import save
 
 from adgn.training.api import predict
 from adgn.training.errors import ConfigError
-from adgn.training.files import write_atomically
+from adgn.training.files import OTHER_OUT, write_atomically
 
 __all__ = ["write_predictions"]
 
@@ -37,9 +37,10 @@ def write_predictions(run_dir: str | Path, out: str | Path) -> int:
             parts.setdefault(f"{split}.{name}", []).append(tensor.detach().cpu())
     tensors = {name: torch.cat(pieces) for name, pieces in parts.items()}
     if path.suffix == ".safetensors":
-        write_atomically(path, save({name: t.contiguous() for name, t in tensors.items()}))
+        content = save({name: t.contiguous() for name, t in tensors.items()})
     else:
-        write_atomically(path, _csv(tensors).encode())
+        content = _csv(tensors).encode()
+    write_atomically(path, content, OTHER_OUT)
     return sum(t.size(0) for name, t in tensors.items() if name.endswith(".target"))
 
 

@@ -5,6 +5,8 @@ from hypothesis import strategies as st
 
 from adgn.graph import CSR, SparseOperator, SparsePattern, graph_operator, set_backend
 from adgn.graph.native import calls
+from adgn.graph.native.calls import Steps
+from tests.graph.native.guards import Guards
 
 ISAS = ("baseline", "avx2", "avx512")
 shared_fixture = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -143,3 +145,127 @@ def test_products_agree_for_all_instruction_sets(native, isa, channels):
     operator = graph_operator(edges, num_nodes=40, normalization="gcn")
     x = torch.randn(40, channels, generator=generator)
     torch.testing.assert_close(operator @ x, operator.to_dense() @ x)
+
+
+def test_blocks_that_are_not_there_are_refused(native):
+    operator = by_hand([0, 1, 2, 3], [0, 2, 1])
+    pointer = torch.tensor([0, 1, 3])
+    rowptr, col, slot = calls.take_blocks(
+        native, operator.pattern.csr, pointer, torch.tensor([1, 0, 1])
+    )
+    assert rowptr.tolist() == [0, 1, 2, 3, 4, 5]
+    assert col.tolist() == [1, 0, 2, 4, 3]
+    assert slot.tolist() == [1, 2, 0, 1, 2]
+    for block in (-1, 2):
+        with pytest.raises(IndexError):
+            calls.take_blocks(native, operator.pattern.csr, pointer, torch.tensor([0, block]))
+    with pytest.raises(ValueError, match="lies outside of its row's block"):
+        calls.take_blocks(native, operator.pattern.csr, torch.tensor([0, 2, 3]), torch.tensor([0]))
+
+
+def test_blocks_are_taken_from_inside_their_arrays(native, monkeypatch):
+    operator, ptr = some_blocks(torch.float32, torch.Generator().manual_seed(0))
+    csr, blocks = operator.pattern.csr, torch.tensor([1, 1, 0])
+    expected = calls.take_blocks(native, csr, ptr, blocks)
+    guards = Guards(shift=1)
+    # What the call makes itself is guarded, too.
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            torch, "empty", lambda size, dtype, device: guards.empty(None, (size,), dtype)
+        )
+        arguments = (guarded_csr(guards, csr), guards.around(ptr), guards.around(blocks))
+        taken = calls.take_blocks(native, *arguments)
+    assert all(torch.equal(a, b) for a, b in zip(taken, expected, strict=True))
+    assert guards.untouched()
+
+
+WIDTHS = range(1, 71)
+
+
+def guarded_csr(guards, csr):
+    return CSR(guards.around(csr.rowptr), guards.around(csr.col), csr.shape)
+
+
+def some_blocks(dtype, generator):
+    """Two graphs side by side, the first with a node alone, and where each begins."""
+    edges = torch.randint(0, 9, (2, 30), generator=generator)
+    edges = torch.cat([edges, 10 + torch.randint(0, 13, (2, 40), generator=generator)], 1)
+    weight = torch.rand(70, dtype=dtype, generator=generator)
+    like = torch.zeros(1, dtype=dtype)
+    return graph_operator(edges, weight, num_nodes=23, like=like), torch.tensor([0, 10, 23])
+
+
+def test_guards_notice_a_cell_that_is_written_beyond():
+    for place in (-1, 6):
+        guards = Guards(shift=1)
+        guarded = guards.around(torch.zeros(2, 3))
+        assert guards.untouched()
+        beyond = guarded.as_strided((1,), (1,), guarded.storage_offset() + place)
+        assert beyond.isnan().all()
+        beyond.fill_(0.0)
+        assert not guards.untouched()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_products_read_and_write_nothing_outside_of_their_arrays(native, isa, dtype, monkeypatch):
+    generator = torch.Generator().manual_seed(0)
+    operator, _ = some_blocks(dtype, generator)
+    for width in WIDTHS:
+        x = torch.randn(23, width, dtype=dtype, generator=generator)
+        for csr, value in (
+            (operator.pattern.csr, operator.value),
+            (operator.pattern.transposed, operator.transposed_value),  # the backward pass
+        ):
+            expected = calls.multiply(native, csr, value, x)
+            guards = Guards(shift=width // 2 % 2)
+            with monkeypatch.context() as patch:
+                patch.setattr(calls, "rooms", guards)
+                arguments = (guarded_csr(guards, csr), guards.around(value), guards.around(x))
+                product = calls.multiply(native, *arguments)
+            assert torch.equal(product, expected), width
+            assert guards.untouched(), width
+
+
+@pytest.mark.parametrize("by_blocks", [False, True])
+@pytest.mark.parametrize("activation", calls.ACTIVATIONS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_steps_read_and_write_nothing_outside_of_their_arrays(
+    native, isa, dtype, activation, by_blocks, monkeypatch
+):
+    generator = torch.Generator().manual_seed(0)
+    operator, ptr = some_blocks(dtype, generator)
+
+    def both_ways(guards, x, weights, grad):
+        """Forward and backward through two steps, all arrays guarded."""
+        own, neighbour, bias = map(guards.around, weights)
+        block_ptr = guards.around(ptr) if by_blocks else None
+        rest = (own, neighbour, bias, block_ptr, 0.1, activation, 2)
+        pattern = operator.pattern
+        ahead = Steps(guarded_csr(guards, pattern.csr), guards.around(operator.value), *rest)
+        out, kept = calls.forward(native, ahead, guards.around(x), keep=True)
+        alone, _ = calls.forward(native, ahead, guards.around(x), keep=False)
+        value = guards.around(operator.transposed_value)
+        back = Steps(guarded_csr(guards, pattern.transposed), value, *rest)
+        grads = tuple(guards.around(torch.zeros_like(weight)) for weight in weights)
+        grad_x = calls.backward(native, back, guards.around(grad), kept, grads)
+        return out, alone, grad_x, *grads
+
+    for width in WIDTHS:
+        x, grad = (torch.randn(23, width, dtype=dtype, generator=generator) for _ in range(2))
+        shapes = ((1 + width % 2, width, width),) * 2 + ((1 + width % 2, width),)
+        weights = [0.3 * torch.randn(shape, dtype=dtype, generator=generator) for shape in shapes]
+        expected = both_ways(Unguarded(), x, weights, grad)
+        guards = Guards(shift=width // 2 % 2)
+        with monkeypatch.context() as patch:
+            patch.setattr(calls, "rooms", guards)
+            results = both_ways(guards, x, weights, grad)
+        assert all(torch.equal(a, b) for a, b in zip(results, expected, strict=True)), width
+        assert all(bool(result.isfinite().all()) for result in results), width
+        assert guards.untouched(), width
+
+
+class Unguarded(Guards):
+    """The same without guards."""
+
+    def around(self, content):
+        return content.clone()

@@ -3,6 +3,7 @@ import torch
 from torch import nn
 
 from adgn.nn import build_model
+from adgn.nn.models.baseline import Baseline
 
 
 @pytest.mark.parametrize("norm", ["layer", "batch"])
@@ -28,3 +29,11 @@ def test_a_class_checks_its_options_as_build_model_does():
 def test_num_layers_must_be_a_positive_integer(num_layers):
     with pytest.raises(ValueError, match=f"num_layers={num_layers!r} is not valid"):
         build_model("gcn", 3, 4, 2, num_layers)
+
+
+def test_a_model_must_say_what_its_propagation_is():
+    class Incomplete(Baseline):
+        name = "gcn"
+
+    with pytest.raises(TypeError, match=r"abstract.*build_propagation"):
+        Incomplete(3, 4, 2, 1)

@@ -59,3 +59,8 @@ def test_settings_are_shown():
 def test_an_unknown_activation_is_named():
     with pytest.raises(ValueError, match=r"act='tahn' is not known. Did you mean 'tanh'"):
         Powers(4, "gcn", "tahn")
+
+
+def test_a_diffusion_must_say_what_its_steps_are():
+    with pytest.raises(TypeError, match=r"abstract.*steps"):
+        Diffusion(2, "gcn", "relu")

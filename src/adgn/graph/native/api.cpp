@@ -50,7 +50,7 @@ int multiply(const adgn::Matrix<T>& matrix, Index rows, Index channels, const T*
 }  // namespace
 
 // Raised whenever a function below changes, so that a library of another build is recognised.
-ADGN_API int adgn_interface() { return 1; }
+ADGN_API int adgn_interface() { return 2; }
 ADGN_API const char* adgn_instruction_set() { return adgn::instruction_set(); }
 ADGN_API int adgn_use_instruction_set(const char* name) { return adgn::use_instruction_set(name); }
 ADGN_API void adgn_use_team(adgn::TeamRunner runner) { adgn::set_team_runner(runner); }
@@ -81,6 +81,13 @@ ADGN_API int adgn_transpose(const std::int32_t* rowptr, const std::int32_t* col,
                             Index columns, std::int32_t* rowptr_t, std::int32_t* col_t,
                             std::int32_t* order) {
     return guarded([&] { adgn::transpose(rowptr, col, rows, columns, rowptr_t, col_t, order); });
+}
+
+ADGN_API void adgn_take_blocks(const std::int32_t* rowptr, const std::int32_t* col,
+                               const Index* node_ptr, const Index* blocks, Index count,
+                               std::int32_t* rowptr_out, std::int32_t* col_out,
+                               std::int32_t* slot_out) {
+    adgn::take_blocks(rowptr, col, node_ptr, blocks, count, rowptr_out, col_out, slot_out);
 }
 
 ADGN_API int adgn_check_pattern(const std::int32_t* rowptr, const std::int32_t* col, Index rows,

@@ -160,6 +160,49 @@ def transpose(
     return turned_rowptr, turned_col, order
 
 
+def take_blocks(
+    library: NativeLibrary, csr: "CSR", node_ptr: Tensor, blocks: Tensor
+) -> tuple[Tensor, Tensor, Tensor] | None:
+    """Some blocks of a block-diagonal matrix, one after the other, as a matrix of their own.
+
+    Args:
+        library: The kernels.
+        csr: The whole matrix.
+        node_ptr: `[all blocks + 1]`; where each block's rows and columns begin.
+        blocks: The numbers of the wanted blocks, in any order.
+
+    Returns:
+        `rowptr`, `col`, and the slot of `csr` that each entry comes from; `None` where the kernels
+        cannot do it: on other devices, or where 32 bits are too few.
+    """
+    if unfit_pattern(csr) is not None or {node_ptr.device.type, blocks.device.type} != {"cpu"}:
+        return None
+    check_pattern(library, csr, node_ptr)
+    blocks, node_ptr = blocks.long().contiguous(), node_ptr.contiguous()
+    if blocks.numel() and int(blocks.min()) < 0:
+        raise IndexError(f"block {int(blocks.min())} is not there; blocks are numbered from 0")
+    first, last = node_ptr[blocks], node_ptr[blocks + 1]  # raises for a block beyond the last
+    rows = int((last - first).sum())
+    # Summed in 64 bits: a block may be wanted more often than 32 bits can count its entries.
+    entries = int((csr.rowptr[last] - csr.rowptr[first]).sum(dtype=torch.int64))
+    if max(rows, entries) > _INT32_LIMIT:
+        return None
+    rowptr = torch.empty(rows + 1, dtype=torch.int32, device="cpu")
+    col, slot = (torch.empty(entries, dtype=torch.int32, device="cpu") for _ in range(2))
+    library.call(
+        "adgn_take_blocks",
+        csr.rowptr.data_ptr(),
+        csr.col.data_ptr(),
+        node_ptr.data_ptr(),
+        blocks.data_ptr(),
+        blocks.numel(),
+        rowptr.data_ptr(),
+        col.data_ptr(),
+        slot.data_ptr(),
+    )
+    return rowptr, col, slot
+
+
 def tanh(library: NativeLibrary, x: Tensor) -> Tensor:
     """The kernels' tanh, for tests of its accuracy."""
     x = x.contiguous()

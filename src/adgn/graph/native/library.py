@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-_INTERFACE = 1  # the number that adgn_interface() in api.cpp returns
+_INTERFACE = 2  # the number that adgn_interface() in api.cpp returns
 _SUFFIX = {torch.float32: "float", torch.float64: "double"}
 DTYPES = tuple(_SUFFIX)
 
@@ -50,6 +50,7 @@ _PROTOTYPES: dict[str, list[Any]] = {
     "adgn_sort_entries": [c_void_p] * 2 + [c_int64] * 3 + [c_void_p] * 3 + [POINTER(c_int64)],
     "adgn_prefer_large_pages": [c_void_p, c_int64],
     "adgn_transpose": [c_void_p] * 2 + [c_int64] * 2 + [c_void_p] * 3,
+    "adgn_take_blocks": [c_void_p] * 4 + [c_int64] + [c_void_p] * 3,
     "adgn_check_pattern": [c_void_p] * 2 + [c_int64] * 3 + [c_void_p, c_int64, POINTER(c_int64)],
     "adgn_use_instruction_set": [c_char_p],
 }
@@ -85,6 +86,7 @@ class NativeLibrary:
         for suffix in _SUFFIX.values():
             getattr(self._library, f"adgn_tanh_{suffix}").restype = None
         self._library.adgn_prefer_large_pages.restype = None
+        self._library.adgn_take_blocks.restype = None
         self.shares_threads = self._join_team_of_torch()
 
     @property

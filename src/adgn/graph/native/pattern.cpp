@@ -69,6 +69,29 @@ void transpose(const std::int32_t* rowptr, const std::int32_t* col, Index rows, 
         }
 }
 
+void take_blocks(const std::int32_t* rowptr, const std::int32_t* col, const Index* node_ptr,
+                 const Index* blocks, Index count, std::int32_t* rowptr_out,
+                 std::int32_t* col_out, std::int32_t* slot_out) {
+    Index row = 0, slot = 0;
+    rowptr_out[0] = 0;
+    for (Index i = 0; i < count; ++i) {
+        const Index begin = node_ptr[blocks[i]], end = node_ptr[blocks[i] + 1];
+        const std::int32_t first = rowptr[begin], last = rowptr[end];
+        const std::int32_t moved = std::int32_t(row - begin), placed = std::int32_t(slot - first);
+        for (Index r = begin; r < end; ++r) rowptr_out[r + moved + 1] = rowptr[r + 1] + placed;
+        // The arrays do not overlap, which the compiler must be told to do several at once.
+        const std::int32_t* __restrict__ from = col + first;
+        std::int32_t* __restrict__ to = col_out + slot;
+        std::int32_t* __restrict__ origin = slot_out + slot;
+        for (std::int32_t k = 0; k < last - first; ++k) {
+            to[k] = from[k] + moved;
+            origin[k] = first + k;
+        }
+        row += end - begin;
+        slot += last - first;
+    }
+}
+
 Fault check_pattern(const std::int32_t* rowptr, const std::int32_t* col, Index rows, Index columns,
                     Index slots, const Index* block_ptr, Index blocks, Index* place) {
     *place = 0;

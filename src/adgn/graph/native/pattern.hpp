@@ -18,6 +18,13 @@ Index sort_entries(const Index* row, const Index* column, Index entries, Index r
 void transpose(const std::int32_t* rowptr, const std::int32_t* col, Index rows, Index columns,
                std::int32_t* rowptr_t, std::int32_t* col_t, std::int32_t* order);
 
+// Some blocks of a block-diagonal matrix, one after the other: block b has the rows (and columns)
+// node_ptr[b] to node_ptr[b + 1]. rowptr_out: [rows of all + 1]; col_out and slot_out (the slots that
+// they come from): [entries of all].
+void take_blocks(const std::int32_t* rowptr, const std::int32_t* col, const Index* node_ptr,
+                 const Index* blocks, Index count, std::int32_t* rowptr_out,
+                 std::int32_t* col_out, std::int32_t* slot_out);
+
 enum class Fault : int { none = 0, pointers = 1, column = 2, blocks = 3, crossing = 4 };
 
 // Whether a CSR pattern stays inside its arrays (and each row inside its block), and if not, where

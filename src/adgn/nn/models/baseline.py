@@ -1,5 +1,6 @@
 """What the baselines share: options parsed by the registry, and layers in a row."""
 
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field
@@ -12,7 +13,7 @@ from adgn.nn.registry import ModelOptions, model_spec
 from adgn.nn.resolve import Activation, resolve_activation
 
 
-class Baseline(GraphNetwork):
+class Baseline(GraphNetwork, ABC):
     """A network whose propagation is built from the options registered for it.
 
     Args:
@@ -51,9 +52,9 @@ class Baseline(GraphNetwork):
         )
 
     @staticmethod
+    @abstractmethod
     def build_propagation(channels: int, num_layers: int, options: Any) -> nn.Module:
         """The module between encoder and readout."""
-        raise NotImplementedError
 
 
 class StackOptions(ModelOptions):

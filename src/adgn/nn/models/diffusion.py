@@ -1,5 +1,6 @@
 """What models without weights in their steps share: one operator, applied again and again."""
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator
 
@@ -18,7 +19,7 @@ class PredictThenPropagateOptions(ModelOptions):
     act: str | Activation | None = Field("relu", description="activation after the encoder")
 
 
-class Diffusion(nn.Module):
+class Diffusion(nn.Module, ABC):
     """`num_layers` applications of one operator; subclasses say how."""
 
     edge_dim = None
@@ -56,9 +57,9 @@ class Diffusion(nn.Module):
             like=x,
         )
 
+    @abstractmethod
     def steps(self, x: Tensor, operator: SparseOperator) -> Iterator[Tensor]:
         """The states after each step, the last ones being the output."""
-        raise NotImplementedError
 
     def activate(self, x: Tensor) -> Tensor:
         """The activation; identity where there is none."""
