@@ -4,11 +4,12 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?= -n auto
 
-.PHONY: help setup demo test lint types unit unit-torch docs clean
+.PHONY: help setup demo test lint types unit unit-torch docs sanitize clean
 help:
 	@echo "make demo   see what the method is for (a few minutes, set-up included)"
 	@echo "make test   lint, types, tests and docs"
 	@echo "make docs   build the documentation into site/"
+	@echo "make sanitize  test the native kernels with checks of every access and operation"
 	@echo "make clean  remove the virtual environment and everything generated"
 
 setup: $(VENV)/.installed
@@ -40,6 +41,18 @@ unit-torch: setup
 
 docs: setup
 	$(BIN)/mkdocs build --quiet --strict
+
+# The native kernels under the address and undefined-behaviour sanitizers, in a copy of the package.
+SANITIZED := build/sanitized
+SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g -O1
+sanitize: setup
+	rm -rf $(SANITIZED) && mkdir -p $(SANITIZED)
+	cp -r setup.py pyproject.toml README.md src $(SANITIZED)
+	cd $(SANITIZED) && CFLAGS="$(SANITIZERS)" LDFLAGS="$(SANITIZERS)" \
+	  $(abspath $(BIN))/python setup.py --quiet build_ext --inplace --force
+	PYTHONPATH=$(SANITIZED)/src ADGN_BACKEND=native ASAN_OPTIONS=detect_leaks=0 \
+	  LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so) $$(gcc -print-file-name=libstdc++.so)" \
+	  $(BIN)/python -m pytest -n 0 -q -p no:cacheprovider tests/graph tests/nn/test_steps.py tests/nn/test_antisymmetric.py
 
 clean:
 	rm -rf $(VENV) site demo build src/*.egg-info src/adgn/graph/native/*.so .mypy_cache .ruff_cache .pytest_cache
