@@ -50,9 +50,10 @@ sanitize: setup
 	cp -r setup.py pyproject.toml README.md src $(SANITIZED)
 	cd $(SANITIZED) && CFLAGS="$(SANITIZERS)" LDFLAGS="$(SANITIZERS)" \
 	  $(abspath $(BIN))/python setup.py --quiet build_ext --inplace --force
-	PYTHONPATH=$(SANITIZED)/src ADGN_BACKEND=native ASAN_OPTIONS=detect_leaks=0 \
+	PYTHONPATH=$(SANITIZED)/src ASAN_OPTIONS=detect_leaks=0 \
 	  LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so) $$(gcc -print-file-name=libstdc++.so)" \
-	  $(BIN)/python -m pytest -n 0 -q -p no:cacheprovider tests/graph tests/nn/test_steps.py tests/nn/test_antisymmetric.py
+	  sh -c '$(BIN)/python -c "import adgn.graph as g; print(g.__file__, g.set_backend(\"native\"))" \
+	  && $(BIN)/python -m pytest -n 0 -q -p no:cacheprovider tests/graph tests/nn/test_steps.py tests/nn/test_antisymmetric.py'
 
 clean:
 	rm -rf $(VENV) site demo build src/*.egg-info src/adgn/graph/native/*.so .mypy_cache .ruff_cache .pytest_cache
