@@ -7,7 +7,7 @@ import typer
 from rich.markup import escape
 
 from adgn.cli.console import console, error_console, print_table, progress_bar
-from adgn.cli.train import complete_model, complete_task
+from adgn.cli.train import ModelOption, complete_task
 
 if TYPE_CHECKING:
     from adgn.selection import SelectionResult
@@ -35,14 +35,7 @@ def select(
             autocompletion=complete_task,
         ),
     ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            help="A model from `adgn models`. Default: adgn.",
-            show_default=False,
-            autocompletion=complete_model,
-        ),
-    ] = None,
+    model: ModelOption = None,
     space: Annotated[
         str | None,
         typer.Option(

@@ -28,6 +28,14 @@ def complete_model(incomplete: str) -> list[str]:
     return [name for name in available_models() if name.startswith(incomplete)]
 
 
+ModelOption = Annotated[
+    str | None,
+    typer.Option(
+        help="A model from `adgn models`. Default: adgn.",
+        show_default=False,
+        autocompletion=complete_model,
+    ),
+]
 RunFolder = Annotated[Path, typer.Argument(help="A run directory.", show_default=False)]
 Tensorboard = Annotated[
     bool, typer.Option("--tensorboard", help="Also write TensorBoard events to the run directory.")
@@ -43,14 +51,7 @@ def train(
             autocompletion=complete_task,
         ),
     ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            help="A model from `adgn models`. Default: adgn.",
-            show_default=False,
-            autocompletion=complete_model,
-        ),
-    ] = None,
+    model: ModelOption = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(

@@ -61,7 +61,7 @@ EXPERIMENT = Experiment(
     notes=(
         "The paper quotes the rows other than A-DGN from Alon and Yahav (2021).",
         "A-DGN has one set of weights for all layers, the others one per layer; the normalised "
-        "accuracy in a cell's notes accounts for that.",
+        "accuracy beside it accounts for that.",
     ),
     settings_of=_settings,
 )
