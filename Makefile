@@ -47,12 +47,13 @@ SANITIZED := build/sanitized
 SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g -O1
 sanitize: setup
 	rm -rf $(SANITIZED) && mkdir -p $(SANITIZED)
-	cp -r setup.py pyproject.toml README.md src $(SANITIZED)
+	cp -r setup.py pyproject.toml README.md src $(SANITIZED) && rm -f $(SANITIZED)/src/adgn/graph/native/*.so
 	cd $(SANITIZED) && CFLAGS="$(SANITIZERS)" LDFLAGS="$(SANITIZERS)" \
 	  $(abspath $(BIN))/python setup.py --quiet build_ext --inplace --force
+	nm -D $(SANITIZED)/src/adgn/graph/native/_kernels*.so | grep -q __asan_init
 	PYTHONPATH=$(SANITIZED)/src ASAN_OPTIONS=detect_leaks=0 \
 	  LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so) $$(gcc -print-file-name=libstdc++.so)" \
-	  sh -c '$(BIN)/python -c "import adgn.graph as g; print(g.__file__, g.set_backend(\"native\"))" \
+	  sh -c '$(BIN)/python -c "import adgn.graph as g; assert \"$(SANITIZED)\" in g.__file__, g.__file__; g.set_backend(\"native\")" \
 	  && $(BIN)/python -m pytest -n 0 -q -p no:cacheprovider tests/graph tests/nn/test_steps.py tests/nn/test_antisymmetric.py'
 
 clean:

@@ -26,8 +26,9 @@ from typing import Any, NamedTuple
 
 import torch
 
-from adgn.bench.machine import commit, describe_machine, load_average, versions
+from adgn.bench.machine import commit, describe_machine, versions
 from adgn.graph import backend
+from adgn.host import load_average
 from adgn.training import Prepared, RunDirectory, TrainConfig, prepare
 from adgn.training.files import OTHER_OUT, write_atomically
 from adgn.training.run import RunJournal

@@ -1,3 +1,4 @@
+import contextlib
 import json
 import os
 import signal
@@ -140,10 +141,11 @@ def test_kills_change_nothing(tmp_path, monkeypatch):
     assert any(cell["status"] != "done" for cell in cells_of(out, "property").values())
 
     driver = start()
+    worker = wait_until(lambda: _children(driver.pid), "worker", driver)[0]
     done_before = runs_done()
-    wait_until(lambda: runs_done() > done_before, "run that ends after the second start")
-    worker = _children(driver.pid)[0]
-    os.kill(worker, signal.SIGKILL)
+    wait_until(lambda: runs_done() > done_before, "run that ends after the second start", driver)
+    with contextlib.suppress(ProcessLookupError):  # it may have had nothing left to do
+        os.kill(worker, signal.SIGKILL)
     printed, said = driver.communicate(timeout=300)
     assert driver.returncode == 0, printed + said
     assert {cell["status"] for cell in cells_of(out, "property").values()} == {"done"}

@@ -207,3 +207,30 @@ def test_tensorboard_events_on_request(tmp_path):
     arguments = ["--set", "loop.max_epochs=1", "--tensorboard", "--run-dir", tmp_path / "run"]
     assert run("train", *TINY, *arguments).exit_code == 0
     assert list((tmp_path / "run" / "tensorboard").glob("events*"))
+
+
+SMALL_GRAPHS = ("task.min_nodes=6", "task.train=[2,8]", "task.val=[1,4]", "task.test=[1,4]")
+
+
+@pytest.mark.parametrize(
+    ("task", "settings"),
+    [
+        ("sssp", SMALL_GRAPHS),
+        ("diameter", SMALL_GRAPHS),
+        ("tree-neighbors-match", ("task.radius=3", "loop.passes_per_epoch=1")),
+        ("cs", ("model.num_layers=2",)),
+        ("texas", ("model.num_layers=2",)),
+    ],
+)
+def test_the_papers_tasks_from_the_command_line(task, settings, request, tmp_path, monkeypatch):
+    real = task in ("cs", "texas")
+    root = request.getfixturevalue("data_root") if real else tmp_path / "data"
+    monkeypatch.setenv("ADGN_DATA", str(root))
+    chosen = [word for setting in settings for word in ("--set", setting)]
+    arguments = [*chosen, "--set", "loop.max_epochs=2", "--run-dir", tmp_path / "run"]
+    result = run("train", task, *arguments)
+    assert result.exit_code == 0, result.output
+    assert "2 epochs" in result.stdout
+    scores = json.loads((tmp_path / "run" / "result.json").read_text())["scores"]
+    assert set(scores) >= ({"train"} if task == "tree-neighbors-match" else {"train", "test"})
+    assert RunDirectory(tmp_path / "run").config().task.name == task

@@ -6,7 +6,7 @@ from filelock import FileLock
 from adgn.data import MissingFileError
 from adgn.experiments import steps
 from adgn.experiments.api import plan_cells
-from adgn.experiments.budgets import BUDGETS
+from adgn.experiments.budgets import BUDGETS, Search
 from adgn.experiments.errors import ReproductionError
 from tests.experiments.workers import Steps
 
@@ -149,6 +149,38 @@ def test_work_of_another_definition_is_not_taken_for_a_cells_own(here, monkeypat
     assert {run["epochs"] for job in result.jobs for run in job.cell["runs"]} == {1}
 
 
+def test_a_cell_is_kept_where_only_its_work_is_of_something_else(here, tmp_path):
+    first = here("property", models=["gcn"], rounds=1)
+    mark = tmp_path / "out" / "property" / "work" / "gcn--sssp" / "fingerprint"
+    mark.write_text("another\n")
+    result = here("property", models=["gcn"])
+    assert len(result.moved) == 1
+    assert not (result.moved[0] / "cell.json").exists()
+    cell = result.jobs[2].cell
+    assert cell["runs"][0] == first.jobs[2].cell["runs"][0]
+    assert cell["settings"] == first.jobs[2].cell["settings"]
+    assert cell["status"] == "done"
+
+
+def test_a_failed_lender_leaves_finished_loans_alone(here, monkeypatch, data_root):
+    budget = BUDGETS["smoke"]["benchmarks"]
+    searching = Search(trials=1, splits=(0,), max_epochs=1)
+    changed = type(budget)(**{**vars(budget), "search": searching})
+    monkeypatch.setitem(BUDGETS["smoke"], "benchmarks", changed)
+
+    def fails(*arguments, **options):
+        raise ZeroDivisionError("on purpose")
+
+    monkeypatch.setattr(steps, "select", fails)
+    usual = {"models": ["gcn"], "columns": ["photo", "photo-1"], "root": data_root}
+    first = here("benchmarks", "depth", **usual)
+    assert statuses(first) == {"gcn--photo": "failed", "gcn--photo-1": "done"}
+    watch = Steps()
+    again = here("benchmarks", "depth", **usual, watch=watch)
+    assert again.moved == ()
+    assert watch.begun == []
+
+
 def test_a_lost_cell_file_is_filled_from_its_own_work(here, tmp_path):
     first = here("property", models=["gcn"])
     file = tmp_path / "out" / "property" / "cells" / "gcn--sssp.json"
@@ -187,6 +219,10 @@ def test_an_experiment_is_named_once_its_files_are_there(here, monkeypatch, tmp_
         (["property"], {"models": ["graphsge"]}, "Did you mean 'graphsage'"),
         (["property"], {"models": ["dagnn"]}, "model='dagnn' is not known"),
         (["property"], {"columns": ["ssssp"]}, "column='ssssp' is not known. Did you mean 'sssp'"),
+        (["trees"], {"columns": ["radius-7"]}, "column='radius-7' is not part of the budget"),
+        (["property"], {"columns": []}, "leave nothing of the experiment 'property'"),
+        (["property", "trees"], {"columns": ["sssp"]}, "leave nothing of the experiment 'trees'"),
+        ([], {"models": []}, "leave nothing of the reproduction"),
         (["property"], {"budget": "papers"}, "Did you mean 'paper'"),
         (["property"], {"rounds": 0}, "rounds=0 is not valid"),
         (["property"], {"workers": 0}, "workers=0 is not valid"),

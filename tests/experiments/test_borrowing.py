@@ -43,28 +43,28 @@ def test_the_depth_is_the_columns_own(results):
 def test_a_loan_is_outdated_when_the_lender_selected_something_else(results):
     lend(results, {"optimizer.lr": 0.01})
     plan, cell = with_loan(results)
-    assert not outdated_loan(plan, cell, results, lender_runs=True)
+    assert not outdated_loan(plan, cell, results, lender_searches=False)
     lend(results, {"optimizer.lr": 0.003})
-    assert outdated_loan(plan, cell, results, lender_runs=False)
+    assert outdated_loan(plan, cell, results, lender_searches=False)
 
 
 def test_a_loan_is_outdated_when_the_lenders_definition_changed(results):
     lend(results, {"optimizer.lr": 0.01})
     plan, cell = with_loan(results)
     lend(results, {"optimizer.lr": 0.01}, fingerprint="another")
-    assert outdated_loan(plan, cell, results, lender_runs=False)
+    assert outdated_loan(plan, cell, results, lender_searches=False)
 
 
-def test_defaults_are_outdated_once_the_lender_is_measured_too(results):
+def test_defaults_are_outdated_once_the_lender_searches(results):
     plan, cell = with_loan(results)
     assert "the protocol's defaults" in cell["search"]["how"]
-    assert not outdated_loan(plan, cell, results, lender_runs=False)
-    assert outdated_loan(plan, cell, results, lender_runs=True)
+    assert not outdated_loan(plan, cell, results, lender_searches=False)
+    assert outdated_loan(plan, cell, results, lender_searches=True)
     lend(results, {"optimizer.lr": 0.01})
-    assert outdated_loan(plan, cell, results, lender_runs=False)
+    assert outdated_loan(plan, cell, results, lender_searches=False)
 
 
 def test_nothing_is_outdated_before_it_was_borrowed(results):
     lend(results, {"optimizer.lr": 0.01})
     plan = plan_cell(*BORROWER)
-    assert not outdated_loan(plan, new_cell(plan), results, lender_runs=True)
+    assert not outdated_loan(plan, new_cell(plan), results, lender_searches=True)

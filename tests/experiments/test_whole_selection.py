@@ -4,6 +4,7 @@ import pytest
 
 from adgn.experiments.budgets import BUDGETS
 from adgn.selection.errors import ExecutorError, StorageError
+from tests.experiments.workers import Steps
 from tests.selection.studies import InProcess
 
 
@@ -32,6 +33,11 @@ def test_a_cell_is_what_the_study_found(here, small, tmp_path):
     assert [run["seed"] for run in cell["runs"]] == [41, 95, 12, 35]
     assert cell["search"]["trials"] == 2
     assert f"lr = {record['settings']['optimizer.lr']}" in cell["config"]
+    watch = Steps()
+    again = here("property", budget="paper", models=["gcn"], watch=watch)
+    assert again.moved == ()
+    assert watch.begun == []
+    assert again.jobs[0].cell == cell
 
 
 def test_a_failure_is_written_into_the_cell(here, small, monkeypatch):
@@ -45,10 +51,20 @@ def test_a_failure_is_written_into_the_cell(here, small, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", [ExecutorError, StorageError])
-def test_what_concerns_all_cells_stops_the_whole(here, small, monkeypatch, kind):
+def test_what_concerns_all_cells_stops_the_whole(here, small, monkeypatch, tmp_path, kind):
     def fails(*arguments, **options):
         raise kind("nobody answers")
 
+    storage = f"sqlite:///{tmp_path / 'all.db'}"
     monkeypatch.setattr("adgn.experiments.whole_selection.select", fails)
     with pytest.raises(kind, match="nobody answers"):
-        here("property", budget="paper", models=["gcn"])
+        here("property", budget="paper", models=["gcn"], storage=storage)
+
+
+def test_a_damaged_study_of_one_cell_is_that_cells_failure(here, small, monkeypatch):
+    def fails(*arguments, **options):
+        raise StorageError("this file is damaged")
+
+    monkeypatch.setattr("adgn.experiments.whole_selection.select", fails)
+    (job,) = here("property", budget="paper", models=["gcn"]).failed
+    assert "this file is damaged" in job.cell["error"]["message"]

@@ -112,9 +112,9 @@ def test_without_results_all_parts_say_so(sampled, monkeypatch, capsys):
 
 
 def test_a_place_that_is_missing_is_named(sampled):
-    with pytest.raises(ValueError, match=r"has no place for figure: add <!-- results:figure -->"):
+    with pytest.raises(ValueError, match=r"has no place <!-- results:figure --> …"):
         sampled.readme(sampled.README.read_text().replace("figure", "speed"), None)
     with pytest.raises(ValueError, match=r"has a place for figures; there are headline, figure"):
         sampled.readme(sampled.README.read_text().replace("figure", "figures"), None)
-    with pytest.raises(ValueError, match=r"has no <!-- /results:figure --> after"):
+    with pytest.raises(ValueError, match=r"has no place <!-- results:figure --> …"):
         sampled.readme(sampled.README.read_text().replace("/results:figure", ""), None)

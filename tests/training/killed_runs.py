@@ -72,7 +72,8 @@ def main() -> None:
     epoch_seconds = (time.monotonic() - started) / epochs
     in_the_middle = 0
     # Each kill waits for an epoch of its own, then for a part of the next: any moment may be hit.
-    for until in sorted(stream.sample(range(epochs), kills)):
+    moments = stream.sample if kills <= epochs else stream.choices
+    for until in sorted(moments(range(epochs), k=kills)):
         delay = stream.uniform(0, 1.5 * epoch_seconds)
         ended = attempt(config, folder / "killed", until, delay)
         in_the_middle += not ended and 0 < epochs_done(folder / "killed") < epochs

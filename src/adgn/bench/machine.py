@@ -7,8 +7,9 @@ import subprocess
 from pathlib import Path
 
 from adgn.bench.records import Machine
+from adgn.host import processor
 
-__all__ = ["available_megabytes", "commit", "describe_machine", "load_average", "versions"]
+__all__ = ["available_megabytes", "commit", "describe_machine", "versions"]
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _MEMINFO = Path("/proc/meminfo")
@@ -17,7 +18,7 @@ _MEMINFO = Path("/proc/meminfo")
 def describe_machine(instruction_set: str) -> Machine:
     """This machine; `instruction_set` is what the kernels are compiled for."""
     return Machine(
-        processor=_processor(),
+        processor=processor(),
         cores=os.cpu_count() or 1,
         memory_gb=round(_meminfo("MemTotal") / 1e9, 1),
         system=f"{platform.system()} {platform.machine()}",
@@ -40,11 +41,6 @@ def commit() -> str:
     return _git("rev-parse", "--short", "HEAD") + changed
 
 
-def load_average() -> float:
-    """How many processes wanted a processor in the last minute."""
-    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else float("nan")
-
-
 def available_megabytes() -> float:
     """The memory that new work can have, in MB; infinite where the system does not tell."""
     return _meminfo("MemAvailable") / 1e6 or float("inf")
@@ -57,15 +53,6 @@ def _meminfo(entry: str) -> float:
             if line.startswith(f"{entry}:"):
                 return int(line.split()[1]) * 1024.0
     return 0.0
-
-
-def _processor() -> str:
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        for line in cpuinfo.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()
 
 
 def _git(*arguments: str) -> str:

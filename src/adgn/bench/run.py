@@ -11,6 +11,7 @@ from adgn.bench.cases import CASES, OURS, Case
 from adgn.bench.records import CaseRecord, PointRecord, WayRecord
 from adgn.bench.worker import Job, WorkerError, run_alone
 from adgn.bench.workloads import WAYS, Workload
+from adgn.host import load_average
 
 __all__ = ["BenchError", "Options", "run_case"]
 
@@ -91,7 +92,7 @@ def run_case(
     """
     case = CASES[name]
     run = _Run(case, options, lambda line: tell(f"{name}: {line}"))
-    load = machine.load_average()
+    load = load_average()
     points: list[PointRecord] = []
     not_measured = ""
     for workload in _workloads(case, options):

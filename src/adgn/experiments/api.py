@@ -66,6 +66,7 @@ def plan_cells(
 
     Raises:
         ValueError: A name is not known; the nearest one is told.
+        ReproductionError: Nothing of an experiment is chosen.
 
     Example:
         >>> [plan.name for plan in plan_cells(["trees"], "laptop", ["gcn"])][:2]
@@ -80,16 +81,34 @@ def plan_cells(
             raise unknown_name("model", name, known)
     planned = {one.name: planned_columns(one, find_budget(budget, one.name)) for one in found}
     for name in columns or ():
-        keys = {column.key for there in planned.values() for column in there}
+        keys = {column.key for one in found for column in one.columns}
         if name not in keys:
             raise unknown_name("column", name, keys)
-    return [
+        if not any(name == column.key for there in planned.values() for column in there):
+            raise ReproductionError(f"column={name!r} is not part of the budget {budget!r}")
+    plans = [
         CellPlan(one, row, column, budget, find_budget(budget, one.name))
         for one in found
         for row in _rows(one, models)
         for column in planned[one.name]
         if columns is None or column.key in columns
     ]
+    # Where experiments are named, each of them is meant.
+    for one in found if experiments else []:
+        if not any(plan.experiment is one for plan in plans):
+            raise _nothing_chosen(f"experiment {one.name!r}", models, columns)
+    if not plans:
+        raise _nothing_chosen("reproduction", models, columns)
+    return plans
+
+
+def _nothing_chosen(
+    what: str, models: Sequence[str] | None, columns: Sequence[str] | None
+) -> ReproductionError:
+    return ReproductionError(
+        f"models={models!r}, columns={columns!r} leave nothing of the {what}; "
+        "`adgn reproduce --list` names its rows and columns"
+    )
 
 
 def _rows(experiment: Experiment, models: Sequence[str] | None) -> list[Row]:
@@ -186,13 +205,12 @@ def _refuse(**options: Any) -> None:
 def _begin(
     results: ResultsDirectory, plans: Sequence[CellPlan], rounds: int | None, retry: bool
 ) -> tuple[list[Job], list[Path]]:
-    jobs, moved = {}, []
-    running = {(plan.experiment.name, plan.name) for plan in plans}
+    jobs: dict[int, Job] = {}
+    moved = []
     # Lenders first: whether a loan is outdated shows once they are as they will be.
     for number, plan in sorted(enumerate(plans), key=lambda entry: lender_of(entry[1]) is not None):
-        lender = lender_of(plan)
-        lender_runs = lender is not None and (lender.experiment.name, lender.name) in running
-        outdated = partial(outdated_loan, plan, results=results, lender_runs=lender_runs)
+        searches = any(job.step == 0 and _lends(job.plan, plan) for job in jobs.values())
+        outdated = partial(outdated_loan, plan, results=results, lender_searches=searches)
         cell, aside = results.begin(plan, outdated)
         jobs[number] = Job(plan, cell, number, rounds, retry and cell["status"] == "failed")
         if aside is not None:
@@ -200,11 +218,26 @@ def _begin(
     return [jobs[number] for number in sorted(jobs)], moved
 
 
+def _lends(one: CellPlan, other: CellPlan) -> bool:
+    lender = lender_of(other)
+    return lender is not None and (lender.experiment.name, lender.name) == (
+        one.experiment.name,
+        one.name,
+    )
+
+
 def _write_outlines(results: ResultsDirectory, budget: str, plans: Sequence[CellPlan]) -> None:
     for name in dict.fromkeys(plan.experiment.name for plan in plans):
         mine = [plan for plan in plans if plan.experiment.name == name]
         rows = {plan.row.key for plan in mine} | results.rows_there(name)
-        constant = {**results.constant_there(name), **constant_predictor(mine)}
+        measured = {
+            plan.column.group or plan.column.key
+            for plan in plan_cells([name], budget)
+            if results.cell(plan) is not None
+        }
+        there = results.constant_there(name)
+        constant = {key: there[key] for key in there if key in measured}
+        constant |= constant_predictor(mine)
         about = outline(find_experiment(name), budget, rows, constant)
         results.write_experiment(name, about)
 

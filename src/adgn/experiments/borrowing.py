@@ -38,7 +38,7 @@ def borrowed_settings(plan: CellPlan, results: ResultsDirectory) -> tuple[dict[s
 
 
 def outdated_loan(
-    plan: CellPlan, cell: Cell, results: ResultsDirectory, *, lender_runs: bool
+    plan: CellPlan, cell: Cell, results: ResultsDirectory, *, lender_searches: bool
 ) -> bool:
     """Whether a cell was measured with other settings than it would borrow now.
 
@@ -46,13 +46,9 @@ def outdated_loan(
         plan: The plan of the cell.
         cell: What was measured.
         results: Where the lender's cell is.
-        lender_runs: Whether the lender is measured in the same call; where it has selected
-            nothing yet, it will have.
+        lender_searches: Whether the lender is about to search in the same call.
     """
-    lender = lender_of(plan)
-    if lender is None or cell["search"] is None:
+    if lender_of(plan) is None or cell["search"] is None:
         return False
     settings, _ = borrowed_settings(plan, results)
-    lender_cell = results.cell(lender)
-    undecided = lender_cell is None or lender_cell["search"] is None
-    return cell["settings"] != settings or (lender_runs and undecided)
+    return cell["settings"] != settings or lender_searches

@@ -119,9 +119,8 @@ class ResultsDirectory:
             moved = self._move_aside(plan, str(cell["fingerprint"]))
             cell = None
         elif self.work_folder(plan).exists() and self._work_of(plan) != plan.fingerprint:
-            # The cell's file was taken away, and the work that is left is of another definition.
-            moved = self._move_aside(plan, self._work_of(plan) or "unknown")
-            cell = None
+            # Work of another definition: runs in it must not be taken for the cell's own.
+            moved = self._move_aside(plan, self._work_of(plan) or "unknown", cell_too=cell is None)
         if cell is None:
             cell = new_cell(plan)
             write_cell(self.cell_file(plan), cell)
@@ -132,7 +131,7 @@ class ResultsDirectory:
         folder = self.work_folder(plan)
         if self._work_of(plan) != plan.fingerprint:
             folder.mkdir(parents=True, exist_ok=True)
-            write_atomically(folder / "fingerprint", f"{plan.fingerprint}\n".encode())
+            write_atomically(folder / "fingerprint", f"{plan.fingerprint}\n".encode(), RUN_AGAIN)
         return folder
 
     def _work_of(self, plan: CellPlan) -> str | None:
@@ -141,7 +140,7 @@ class ResultsDirectory:
         except FileNotFoundError:
             return None
 
-    def _move_aside(self, plan: CellPlan, fingerprint: str) -> Path:
+    def _move_aside(self, plan: CellPlan, fingerprint: str, *, cell_too: bool = True) -> Path:
         folder = self.path / plan.experiment.name / "outdated"
         target = folder / f"{plan.name}-{fingerprint[:12]}"
         number = 1
@@ -152,7 +151,7 @@ class ResultsDirectory:
         # The work first: where this is cut short, the cell's file still says what is to be done.
         if self.work_folder(plan).exists():
             self.work_folder(plan).rename(target / "work")
-        if self.cell_file(plan).exists():
+        if cell_too and self.cell_file(plan).exists():
             self.cell_file(plan).rename(target / "cell.json")
         return target
 

@@ -17,6 +17,7 @@ from adgn.experiments.cells import Cell, plain, summarised
 from adgn.experiments.plan import CellPlan
 from adgn.experiments.results import ResultsDirectory
 from adgn.experiments.trees import add_normalised
+from adgn.host import load_average
 from adgn.selection import Run, grid_size, protocol_of, select
 from adgn.selection.executors import Poll
 from adgn.selection.worker import WorkerSpec, work
@@ -246,6 +247,7 @@ def _timed(plan: CellPlan, cell: Cell, stop: threading.Event) -> Cell:
     epochs = plan.budget.timed_epochs
     config = plan.config({"loop.max_epochs": epochs + 1}, Run(plan.base.seed))
     clock = _Clock()
+    load = load_average()
     try:
         result = train(config, observers=[clock, _StopObserver(stop)], evaluate_test=False)
     except Interrupted:
@@ -273,5 +275,5 @@ def _timed(plan: CellPlan, cell: Cell, stop: threading.Event) -> Cell:
         "seconds_per_epoch": measured,
         "config": to_toml(config),
         "parameters": sum(result.parameters.values()),
-        "notes": [f"{torch.get_num_threads()} threads"],
+        "notes": [f"{torch.get_num_threads()} threads, load average {load:.2f} before"],
     }

@@ -48,14 +48,17 @@ def select_cell(
             ray_address=options.ray_address,
             storage=options.storage,
             study=f"{plan.experiment.name}-{plan.name}-{plan.fingerprint[:8]}",
-            folder=results.work_folder(plan) / "search",
+            folder=results.claim_work(plan) / "search",
             settings=plan.base.model_dump(mode="json"),
             retry_failed=job.retry,
         )
         job.cell = _filled(plan, job.cell, result)
-    except (ExecutorError, StorageError):
-        raise  # of the place, not of this cell: all others would fail alike
     except Exception as error:
+        # Of the place, not of this cell: all others would fail alike.
+        if isinstance(error, ExecutorError) or (
+            options.storage and isinstance(error, StorageError)
+        ):
+            raise
         message = f"{type(error).__name__}: {error}"
         job.cell = failed_cell(job.cell, message, traceback.format_exc(), "search")
     job.retry = False

@@ -1,5 +1,6 @@
 """What a run gives: scores with their context, the model, and where everything is kept."""
 
+import os
 import platform
 import subprocess
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from torch import nn
 
 import adgn
 from adgn.data.published import PublishedValue
+from adgn.host import processor
 from adgn.training.batches import Split
 from adgn.training.config import TrainConfig
 from adgn.training.metrics import Scores
@@ -99,6 +101,8 @@ def environment() -> dict[str, Any]:
         "torch_geometric": torch_geometric.__version__,
         "numpy": np.__version__,
         "platform": platform.platform(),
+        "processor": processor(),
+        "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
     }
 

@@ -177,8 +177,8 @@ def take_blocks(
     """
     if unfit_pattern(csr) is not None or {node_ptr.device.type, blocks.device.type} != {"cpu"}:
         return None
+    blocks, node_ptr = blocks.long().contiguous(), node_ptr.long().contiguous()
     check_pattern(library, csr, node_ptr)
-    blocks, node_ptr = blocks.long().contiguous(), node_ptr.contiguous()
     if blocks.numel() and int(blocks.min()) < 0:
         raise IndexError(f"block {int(blocks.min())} is not there; blocks are numbered from 0")
     first, last = node_ptr[blocks], node_ptr[blocks + 1]  # raises for a block beyond the last
