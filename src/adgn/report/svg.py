@@ -245,7 +245,7 @@ def _dot(
         bar(measured, "deviation", y - 3)
         parts.append(_shape(MARKERS[0], x_at(measured.mean), y - 3, "dot"))
     elif dot.word:
-        parts.append(_text(left, y + 4, dot.word, "muted"))
+        parts.append(_text(left, y - 1, dot.word, "muted"))  # where the dot would be
     return parts
 
 
