@@ -35,9 +35,9 @@ types: setup
 unit: setup
 	$(BIN)/pytest $(PYTEST_ARGS)
 
-# The same layers without the native kernels, as on a machine where they could not be built.
+# Layers, training and analysis without the native kernels, as where they could not be built.
 unit-torch: setup
-	ADGN_BACKEND=torch $(BIN)/pytest $(PYTEST_ARGS) tests/graph tests/nn src/adgn/graph src/adgn/nn
+	ADGN_BACKEND=torch $(BIN)/pytest $(PYTEST_ARGS) tests/graph tests/nn tests/analysis tests/training src/adgn/graph src/adgn/nn
 
 docs: setup
 	$(BIN)/mkdocs build --quiet --strict
