@@ -131,10 +131,12 @@ BUDGETS: Mapping[str, Mapping[str, Budget]] = {
             "initialisation, 20 epochs. Then the paper's 4 initialisations of the selected one "
             "with the full protocol (at most 1500 epochs, patience 100).",
             search=Search(trials=4, max_epochs=20),
+            seconds_per_cell=1300,  # 14 cells of GCN, GCNII and A-DGN
         ),
         "property-time": Budget(
             "No search: 20 layers of 30 units. 3 epochs timed after a first one that does not "
             "count, one process alone with all cores.",
+            seconds_per_cell=15,  # all 44 cells; four of them, of GRAND, take 110 s each
         ),
         "benchmarks": Budget(
             "Search: at most 4 configurations of the compact space, drawn at random, 1 "
@@ -148,6 +150,7 @@ BUDGETS: Mapping[str, Mapping[str, Budget]] = {
             "3 splits. Then all 10 splits with the selected one. Full protocol throughout (at most "
             "1500 epochs, patience 100).",
             search=Search(trials=6, splits=(0, 1, 2)),
+            seconds_per_cell=170,  # 9 cells of A-DGN and the MLP
         ),
         "trees": Budget(
             "No search: 32 units; A-DGN with ε = 1 and ReLU as in its reference code, the others "
