@@ -48,7 +48,7 @@ SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-f
 sanitize: setup
 	rm -rf $(SANITIZED) && mkdir -p $(SANITIZED)
 	cp -r setup.py pyproject.toml README.md src $(SANITIZED) && rm -f $(SANITIZED)/src/adgn/graph/native/*.so
-	cd $(SANITIZED) && CFLAGS="$(SANITIZERS)" LDFLAGS="$(SANITIZERS)" \
+	cd $(SANITIZED) && CFLAGS="$(SANITIZERS)" CXXFLAGS="$(SANITIZERS)" LDFLAGS="$(SANITIZERS)" \
 	  $(abspath $(BIN))/python setup.py --quiet build_ext --inplace --force
 	nm -D $(SANITIZED)/src/adgn/graph/native/_kernels*.so | grep -q __asan_init
 	PYTHONPATH=$(SANITIZED)/src ASAN_OPTIONS=detect_leaks=0 \
