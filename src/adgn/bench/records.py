@@ -107,7 +107,14 @@ class BenchFile(_Record):
 
 
 def read(path: Path) -> BenchFile:
-    """The cases in a file; none where there is no file."""
+    """The cases in a file; none where there is no file.
+
+    Example:
+        >>> "texas" in read(Path("results/bench.json")).cases  # of this project
+        True
+        >>> read(Path("nowhere.json")).cases
+        {}
+    """
     if not path.exists():
         return BenchFile()
     try:
@@ -120,7 +127,14 @@ def read(path: Path) -> BenchFile:
 
 
 def check_replaceable(path: Path, before: BenchFile, names: Iterable[str], *, quick: bool) -> None:
-    """Raises where quick cases would take the place of full ones in the file."""
+    """Raises where quick cases would take the place of full ones in the file.
+
+    Example:
+        >>> path = Path("results/bench.json")  # of this project
+        >>> check_replaceable(path, read(path), ["texas"], quick=True)
+        Traceback (most recent call last):
+        ValueError: ...bench.json has full measurements of texas, which quick ones would ...
+    """
     full = [name for name in names if name in before.cases and not before.cases[name].quick]
     if quick and full:
         raise ValueError(
@@ -135,6 +149,13 @@ def store(path: Path, name: str, case: CaseRecord) -> BenchFile:
     Raises:
         ValueError: The file holds something else, or a full measurement that a quick one would
             replace.
+
+    Example:
+        >>> import tempfile
+        >>> texas = read(Path("results/bench.json")).cases["texas"]  # of this project
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     [*store(Path(folder) / "bench.json", "texas", texas).cases]
+        ['texas']
     """
     before = read(path)
     check_replaceable(path, before, [name], quick=case.quick)

@@ -29,6 +29,12 @@ def tables(results: BenchFile, names: Collection[str] | None = None) -> list[Tab
     Args:
         results: What was measured.
         names: The cases to show; `None`: all. The targets are those of all cases anyway.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from adgn.bench import read
+        >>> [table.title for table in tables(read(Path("results/bench.json")), ["texas"])]
+        ['Targets', 'texas...']
     """
     cases = {name: results.cases[name] for name in CASES if name in results.cases}
     shown = [name for name in cases if names is None or name in names]

@@ -5,6 +5,8 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
+from adgn.graph.torch_csr import torch_csr
+
 __all__ = ["SPARSE_UP_TO", "csr_from_scipy", "csr_to_scipy", "select_rows"]
 
 # The share of non-zero entries up to which features are kept as CSR. A stored entry takes 12 bytes
@@ -32,9 +34,7 @@ def csr_from_parts(
     indptr: Tensor, indices: Tensor, values: Tensor, shape: tuple[int, int]
 ) -> Tensor:
     """A torch CSR tensor from its three arrays, checked: float32 values, int64 indices."""
-    return torch.sparse_csr_tensor(
-        indptr.long(), indices.long(), values.float(), size=shape, check_invariants=True
-    )
+    return torch_csr(indptr.long(), indices.long(), values.float(), shape, check=True)
 
 
 def csr_to_scipy(x: Tensor) -> scipy.sparse.csr_matrix:

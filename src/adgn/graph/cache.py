@@ -115,6 +115,16 @@ def clear_cache() -> None:
 
     Needed only to have that memory, or after writing into an `edge_index` in a way torch cannot
     see, such as through `tensor.data` or a NumPy array that shares its memory.
+
+    Example:
+        >>> import torch
+        >>> from adgn.graph import graph_operator
+        >>> edges = torch.tensor([[0], [1]])
+        >>> operator = graph_operator(edges, num_nodes=2)
+        >>> edges.data[1, 0] = 0  # torch does not see this
+        >>> clear_cache()
+        >>> graph_operator(edges, num_nodes=2).to_dense().tolist()
+        [[1.0, 0.0], [0.0, 0.0]]
     """
     _cache.clear()
     rooms.clear()

@@ -10,6 +10,7 @@ from torch.autograd import forward_ad
 from adgn.graph.backend import native_library
 from adgn.graph.native import calls
 from adgn.graph.native.library import DTYPES
+from adgn.graph.torch_csr import torch_csr
 
 if TYPE_CHECKING:
     from adgn.graph.operator import CSR, SparseOperator
@@ -80,7 +81,7 @@ def _csr_matmul(csr: "CSR", value: Tensor, x: Tensor) -> Tensor:
     if value.device.type == "cpu" and value.dtype not in DTYPES:
         # torch has no sparse product for half precision here: the sums are made in single.
         return _csr_matmul(csr, value.float(), x.float()).to(value.dtype)
-    matrix = torch.sparse_csr_tensor(csr.rowptr, csr.col, value, csr.shape, check_invariants=False)
+    matrix = torch_csr(csr.rowptr, csr.col, value, csr.shape, check=False)
     if not torch.is_autocast_enabled(value.device.type):
         return matrix @ x
     with torch.autocast(value.device.type, enabled=False):  # also in a backward pass

@@ -15,6 +15,13 @@ def reproduce_command(table: TableResults) -> str:
 
     Args:
         table: The experiment with its cells.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from adgn.report import read_results
+        >>> results = read_results(Path("results/reproduction"))  # those of this project
+        >>> reproduce_command(results.tables[0])
+        'adgn reproduce property --budget laptop --models ...'
     """
     experiment = table.experiment
     cells = [cell for cell in table.cells.values() if cell.status != "waiting"]

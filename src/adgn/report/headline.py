@@ -21,6 +21,13 @@ def headline_table(results: Results, experiment: str = "property") -> str:
     Args:
         results: What `read_results` gave.
         experiment: The experiment's name.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from adgn.report import read_results
+        >>> results = read_results(Path("results/reproduction"))  # those of this project
+        >>> print(headline_table(results))
+        |  | diameter (published as “Diameter”) | ...
     """
     tables = {table.experiment.name: table for table in results.tables}
     if experiment not in tables:

@@ -23,7 +23,18 @@ OPEN_BARS = "The axis is logarithmic: a bar that ends at its left edge goes on t
 
 
 def html_page(results: Results) -> str:
-    """The page as text."""
+    """The page as text: styles, script, tables and figures in one.
+
+    Args:
+        results: What `read_results` gave.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from adgn.report import read_results
+        >>> page = html_page(read_results(Path("results/reproduction")))  # those of this project
+        >>> page[:15]
+        '<!doctype html>'
+    """
     environment = Environment(
         loader=PackageLoader("adgn.report"),
         autoescape=True,

@@ -295,6 +295,11 @@ def read_results(folder: Path) -> Results:
     Raises:
         ReportError: The folder or a file in it is missing, damaged or of another format; the
             message names the file and what to do.
+
+    Example:
+        >>> results = read_results(Path("results/reproduction"))  # those of this project
+        >>> results.budget, results.tables[0].experiment.name
+        ('laptop', 'property')
     """
     if not folder.is_dir():
         what = "is a file, not a folder" if folder.exists() else "does not exist"

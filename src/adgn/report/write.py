@@ -42,6 +42,14 @@ def write_report(results: Results, out: Path) -> ReportFiles:
     Args:
         results: What `read_results` gave.
         out: The folder; made if it is not there. Files of an earlier report are replaced.
+
+    Example:
+        >>> import tempfile
+        >>> results = read_results(Path("results/reproduction"))  # those of this project
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     files = write_report(results, Path(folder))
+        ...     sorted(path.name for path in Path(folder).iterdir())
+        ['figures', 'index.html', 'tables']
     """
     contents: dict[str, bytes] = {}
     for table in results.tables:
@@ -69,6 +77,11 @@ def markdown_report(table: TableResults, level: int = 1) -> str:
     Args:
         table: The experiment.
         level: The depth of its heading.
+
+    Example:
+        >>> results = read_results(Path("results/reproduction"))  # those of this project
+        >>> print(markdown_report(results.tables[0], level=2).splitlines()[0])
+        ## Graph property prediction
     """
     experiment = table.experiment
     budget = f"Budget {experiment.budget.name}: {experiment.budget.text}".rstrip(": ")
@@ -111,6 +124,16 @@ def collect(folder: Path, out: Path) -> list[Path]:
         out: Where the copy goes. Cells of experiments that are copied and are no longer in
             `folder` go away; experiments that `folder` does not have stay. Whatever was copied
             first, experiments are in the order of `adgn reproduce --list`.
+
+    Returns:
+        The files of the copy.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     copied = collect(Path("results/reproduction"), Path(folder) / "copy")
+        ...     len(read_results(Path(folder) / "copy").tables) >= 1, copied[-1].name
+        (True, 'reproduction.json')
     """
     results = read_results(folder)  # nothing damaged is copied
     if out.resolve() == folder.resolve():

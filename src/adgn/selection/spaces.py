@@ -94,7 +94,16 @@ def named_space(name: str, task: str, model: str) -> SearchSpace:
 
 
 def read_space(path: Path) -> SearchSpace:
-    """The space in a TOML file: `optimizer.lr = [0.01, 0.001]`, or a table per section."""
+    """The space in a TOML file: `optimizer.lr = [0.01, 0.001]`, or a table per section.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "space.toml"
+        ...     _ = path.write_text("[optimizer]\\nlr = [0.01, 0.001]")
+        ...     read_space(path)
+        {'optimizer.lr': [0.01, 0.001]}
+    """
     try:
         return _flat(tomllib.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
@@ -180,7 +189,12 @@ def nested(point: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def grid_size(space: SearchSpace) -> int:
-    """How many configurations the product of all lists has."""
+    """How many configurations the product of all lists has.
+
+    Example:
+        >>> grid_size({"optimizer.lr": [0.1, 0.01, 0.001], "model.num_layers": [5, 10]})
+        6
+    """
     return math.prod(len(values) for values in space.values())
 
 
@@ -199,7 +213,15 @@ def grid_point(space: SearchSpace, number: int) -> dict[str, Any]:
 
 
 def grid_points(space: SearchSpace) -> Iterator[dict[str, Any]]:
-    """All configurations of the grid, in order."""
+    """All configurations of the grid, in order; the last setting changes first.
+
+    Example:
+        >>> points = [*grid_points({"optimizer.lr": [0.1, 0.01], "model.num_layers": [5, 10]})]
+        >>> points[0]
+        {'optimizer.lr': 0.1, 'model.num_layers': 5}
+        >>> [tuple(point.values()) for point in points]
+        [(0.1, 5), (0.1, 10), (0.01, 5), (0.01, 10)]
+    """
     return (grid_point(space, number) for number in range(grid_size(space)))
 
 

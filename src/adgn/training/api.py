@@ -111,6 +111,17 @@ def resume(
 
     Raises:
         RunError: There is no run, it is in use, or its state is damaged or of a newer version.
+
+    Example:
+        >>> import tempfile, adgn
+        >>> task = {"distance": 3, "train": 16, "val": 8, "test": 8}
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     result = adgn.train(
+        ...         "graph-transfer", task=task, loop={"max_epochs": 2}, run_dir=f"{folder}/run"
+        ...     )
+        ...     again = adgn.resume(f"{folder}/run")
+        >>> again.scores == result.scores
+        True
     """
     directory = RunDirectory(run_dir)
     config = directory.config()
@@ -125,7 +136,21 @@ def prepare(
     observers: Sequence[Observer] = (),
     progress: Progress | None = None,
 ) -> Prepared:
-    """Loads the data of a configuration and builds its network and trainer."""
+    """Loads the data of a configuration and builds its network and trainer.
+
+    Args:
+        config: What to train; `TrainConfig(task={"name": "texas"})` has all defaults.
+        journal: Where scores and states go; `None` keeps them in memory.
+        observers: Told about every step and epoch.
+        progress: Told how far the preparation of a data set is.
+
+    Example:
+        >>> from adgn.training import TrainConfig
+        >>> task = {"name": "graph-transfer", "distance": 3, "train": 16, "val": 8, "test": 8}
+        >>> prepared = prepare(TrainConfig(task=task, loop={"max_epochs": 1}))
+        >>> prepared.trainer.fit(), prepared.trainer.progress.epoch
+        ('max_epochs', 1)
+    """
     device = resolve_device(config.device)
     entry = task_entry(config.task.name)
     key = (config.task.model_dump_json(), config.loop.batch_size, device)
@@ -251,7 +276,23 @@ def open_run(run_dir: str | Path) -> Prepared:
 
 
 def evaluate(run_dir: str | Path, splits: Sequence[Split] | None = None) -> dict[str, Scores]:
-    """The scores of a run's best weights, on all splits or on some."""
+    """The scores of a run's best weights, on all splits or on some.
+
+    Args:
+        run_dir: A run directory, of a finished run or of one that has begun.
+        splits: `"train"`, `"val"` or `"test"`; `None`: all.
+
+    Example:
+        >>> import tempfile, adgn
+        >>> task = {"distance": 3, "train": 16, "val": 8, "test": 8}
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     result = adgn.train(
+        ...         "graph-transfer", task=task, loop={"max_epochs": 2}, run_dir=f"{folder}/run"
+        ...     )
+        ...     scores = evaluate(f"{folder}/run", ["test"])
+        >>> scores == {"test": result.scores["test"]}
+        True
+    """
     prepared = open_run(run_dir)
     sources = prepared.data.sources
     for split in splits or ():
@@ -271,6 +312,17 @@ def predict(
     Yields:
         The split and, for the scored rows of a batch, `prediction` (values, or classes), `output`
         (what the network gave) and `target`.
+
+    Example:
+        >>> import tempfile, adgn
+        >>> task = {"distance": 3, "train": 16, "val": 8, "test": 8}
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     result = adgn.train(
+        ...         "graph-transfer", task=task, loop={"max_epochs": 2}, run_dir=f"{folder}/run"
+        ...     )
+        ...     ((split, batch),) = predict(f"{folder}/run", ["test"])
+        >>> split, sorted(batch), batch["prediction"].shape
+        ('test', ['output', 'prediction', 'target'], torch.Size([8, 1]))
     """
     prepared = open_run(run_dir)
     answer = prepared.trainer.objective.answer

@@ -286,6 +286,20 @@ def labelled_batch(data: Any, split: Split, device: torch.device | str = "cpu") 
 
     A mask of the split (`train_mask`, …) or `mask` says which rows are scored. Where `y` has a row
     per node and there are several graphs, each graph has the same share in the loss.
+
+    Args:
+        data: A `Data` or `Batch` of PyG with `x`, `edge_index` and `y`.
+        split: `"train"`, `"val"` or `"test"`.
+        device: Where the batch goes.
+
+    Example:
+        >>> import torch
+        >>> from torch_geometric.data import Data
+        >>> edges, mask = torch.tensor([[0, 1], [1, 2]]), torch.tensor([True, False, True])
+        >>> data = Data(torch.ones(3, 1), edges, y=torch.tensor([0, 1, 1]), train_mask=mask)
+        >>> batch = labelled_batch(data, "train")
+        >>> batch.rows.tolist(), batch.y.tolist()
+        ([0, 2], [0, 1])
     """
     if not isinstance(data, Data):
         raise TypeError(

@@ -68,7 +68,16 @@ def resolve_config(source: ConfigLike, *overrides: Mapping[str, Any]) -> TrainCo
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """The settings in a TOML file, not yet validated."""
+    """The settings in a TOML file, not yet validated.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "run.toml"
+        ...     _ = path.write_text('task = "texas"\\nloop.max_epochs = 3')
+        ...     read_config(path)
+        {'task': 'texas', 'loop': {'max_epochs': 3}}
+    """
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

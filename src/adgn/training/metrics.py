@@ -109,8 +109,7 @@ class RegressionMetrics:
 class ClassificationMetrics:
     """Cross-entropy, accuracy and macro F1 over all scored rows.
 
-    Args:
-        num_classes: How many classes there are; `None`: as many as the output has columns.
+    There are as many classes as the output has columns.
 
     Example:
         >>> import torch
@@ -159,6 +158,11 @@ def macro_f1(confusion: Tensor) -> float:
 
     Args:
         confusion: `[true, predicted]` counts.
+
+    Example:
+        >>> import torch
+        >>> macro_f1(torch.tensor([[3, 1, 0], [0, 1, 0], [0, 0, 0]]))  # F₁ is 6/7 and 2/3
+        0.7619...
     """
     hits = confusion.diagonal()
     seen = confusion.sum(dim=0) + confusion.sum(dim=1)
