@@ -193,6 +193,11 @@ def _alternative(table: TableResults) -> str:
     return f"{table.experiment.title}: {metric}, measured and published, by method"
 
 
+def _short(commit: str) -> str:
+    """A commit's first digits, and the mark of changes that were not committed."""
+    return commit[:12] + ("+" if commit.endswith("+") else "")
+
+
 def _origin(found: Results) -> str:
     cells = [cell for table in found.tables for cell in table.cells.values()]
     commits = sorted(
@@ -207,7 +212,7 @@ def _origin(found: Results) -> str:
         when = first if first == last else f"{first} to {last}"
         lines.append(f"Measured {when} with adgn {found.version}")
     if commits:
-        lines.append(f"at commits {', '.join(commit[:12] for commit in commits)}")
+        lines.append(f"at commits {', '.join(map(_short, commits))}")
     if platforms:
         lines.append(f"on {', '.join(escape_markdown(name) for name in platforms)}")
     return "\n".join(lines) + ("." if len(lines) > 1 else "") + "\n"

@@ -1,4 +1,5 @@
 import contextlib
+import io
 import json
 import os
 import signal
@@ -8,11 +9,14 @@ import threading
 
 import pytest
 import torch
+from rich.console import Console
 from typer.testing import CliRunner
 
 from adgn.cli.app import app
+from adgn.cli.reproduction_progress import shown_reproduction
 from adgn.experiments.api import plan_cells
 from adgn.experiments.cells import new_cell, next_step
+from adgn.experiments.driver import Job
 from adgn.experiments.results import ResultsDirectory
 from adgn.experiments.worker import StepOrder, carry_out
 from tests.experiments.workers import HereWorker
@@ -94,6 +98,28 @@ def test_every_experiment_is_in_the_list():
     laptop = next(line for line in printed.splitlines() if line.startswith("laptop"))
     assert laptop.split()[:4] == ["laptop", "52", "192", "208"]
     assert "at most 4 configurations" in laptop
+
+
+def test_a_wrong_budget_of_the_list_is_told():
+    result = run("reproduce", "--list", "--budget", "lapptop")
+    assert "budget='lapptop' is not known. Did you mean 'laptop'" in str(result.exception)
+
+
+def test_one_live_display(monkeypatch):
+    screen = io.StringIO()
+    terminal = Console(file=screen, force_terminal=True, width=120)
+    monkeypatch.setattr("adgn.cli.reproduction_progress.error_console", lambda: terminal)
+    plan = plan_cells(["trees"], "smoke", ["gcn"])[0]
+    with shown_reproduction() as (watch, progress):
+        progress(1, 4)
+        watch.live.refresh()
+        assert "data: 25 %" in screen.getvalue()
+        shown = len(screen.getvalue())
+        watch.tick([Job(plan, new_cell(plan), 0, running=True)])
+        watch.live.refresh()
+        later = screen.getvalue()[shown:]
+    assert "gcn--radius-2" in later
+    assert "data:" not in later
 
 
 def scores(out):

@@ -36,6 +36,11 @@ def test_the_outline_of_a_table():
     assert notes["eccentricity"] == "never published"
     assert not any("mean nothing" in note for note in about["notes"])
     assert TARGETS["sssp"].published_as == "Eccentricity"
+    assert len(about["cells"]) == 2 * 4
+    first = about["cells"][0]
+    assert (first["row"], first["column"], first["planned_runs"]) == ("gcn", "diameter", 4)
+    assert first["published"]["mean"] == pytest.approx(0.7424)
+    assert about["cells"][3]["published"] is None  # never published
     quoted = [row["title"] for row in about["quoted"]]
     assert "GRAND" in quoted
     assert "GCN" not in quoted

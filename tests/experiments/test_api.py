@@ -1,4 +1,6 @@
 import json
+import os
+import sys
 
 import pytest
 from filelock import FileLock
@@ -8,7 +10,21 @@ from adgn.experiments import steps
 from adgn.experiments.api import plan_cells
 from adgn.experiments.budgets import BUDGETS, Search
 from adgn.experiments.errors import ReproductionError
+from adgn.experiments.plan import plan_cell
+from adgn.experiments.results import ResultsDirectory
+from adgn.report import read_results
+from adgn.training import prepare, resolve_config
+from adgn.training.errors import TrainingError
 from tests.experiments.workers import Steps
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+def network_of(cell):
+    return prepare(resolve_config(tomllib.loads(cell["config"]))).model
 
 
 def statuses(result):
@@ -59,6 +75,7 @@ def test_a_cell_has_what_its_runs_say(here, tmp_path):
     }
     assert cell["search"]["how"].startswith("random search, 2 of 12 configurations")
     assert cell["curve"]["epochs"] == [1, 2]
+    assert cell["parameters"] == sum(p.numel() for p in network_of(cell).parameters())
     assert len(cell["curve"]["train"]) == len(cell["curve"]["val"]) == 2
     assert "[model]" in cell["config"]
     assert cell["config"].count(str(cell["settings"]["model.epsilon"])) >= 1
@@ -293,3 +310,81 @@ def test_models_and_rows():
         plan.row.key for plan in plan_cells(["property"], "laptop") if plan.row.model == "adgn"
     }
     assert {p.row.key for p in plan_cells(["property"], "laptop", ["adgn-ldw"])} == {"adgn-ldw"}
+
+
+def test_a_column_that_was_not_asked_for_has_its_published_value(here, tmp_path):
+    here("trees", models=["adgn"], columns=["radius-2"])
+    table = read_results(tmp_path / "out").tables[0]
+    waiting = table.cells["adgn", "radius-5"]
+    assert waiting.status == "waiting"
+    assert (
+        waiting.published.mean == plan_cell("trees", "adgn", "radius-5", "smoke").published().mean
+    )
+    assert waiting.planned_runs == 1
+    assert table.experiment.constant["radius-5"].mean == 0.5**5
+
+
+def test_a_published_value_that_was_corrected_needs_no_new_run(here, tmp_path):
+    here("property", models=["gcn"], columns=["sssp"])
+    file = tmp_path / "out" / "property" / "cells" / "gcn--sssp.json"
+    cell = json.loads(file.read_text())
+    file.write_text(json.dumps({**cell, "published": {**cell["published"], "mean": 7.0}}))
+    watch = Steps()
+    here("property", models=["gcn"], columns=["sssp"], watch=watch)
+    assert watch.begun == []
+    assert json.loads(file.read_text()) == cell
+
+
+def test_a_report_while_rows_are_added(here, tmp_path, monkeypatch):
+    here("property", models=["gcn"], columns=["sssp"])
+    begin = ResultsDirectory.begin
+    reports = []
+
+    def look(self, plan, outdated=None):
+        cell = begin(self, plan, outdated)
+        reports.append(len(read_results(tmp_path / "out").tables[0].cells))
+        return cell
+
+    monkeypatch.setattr(ResultsDirectory, "begin", look)
+    here("property", models=["gcn", "gin"], columns=["sssp"])
+    assert reports == [8, 8]
+
+
+def test_cells_that_an_experiment_no_longer_has_are_moved_aside(here, tmp_path):
+    here("property", models=["gcn"], columns=["sssp"])
+    folder = tmp_path / "out" / "property"
+    old = json.loads((folder / "cells" / "gcn--sssp.json").read_text())
+    (folder / "cells" / "gone--sssp.json").write_text(json.dumps({**old, "row": "gone"}))
+    (folder / "work" / "gone--sssp").mkdir()
+    result = here("property", models=["gcn"], columns=["sssp"])
+    assert [path.name for path in result.moved] == ["gone--sssp-unknown"]
+    assert (result.moved[0] / "cell.json").exists()
+    assert (result.moved[0] / "work").is_dir()
+    assert [row.key for row in read_results(tmp_path / "out").tables[0].experiment.rows] == ["gcn"]
+
+
+def test_an_out_that_is_no_folder(here, tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(ReproductionError, match=r"--out=.*file is a file; choose a folder"):
+        here("trees", models=["gcn"], out=tmp_path / "file")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read and write everything")
+@pytest.mark.parametrize("mode", [0o000, 0o500])
+def test_an_out_that_cannot_be_used(here, tmp_path, mode):
+    out = tmp_path / "locked"
+    out.mkdir(mode=mode)
+    try:
+        with pytest.raises(TrainingError, match="choose another"):
+            here("trees", models=["gcn"], out=out)
+    finally:
+        out.chmod(0o700)
+
+
+def test_a_lock_that_cannot_be_made(here, tmp_path, monkeypatch):
+    def refuses(self, timeout):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(FileLock, "acquire", refuses)
+    with pytest.raises(ReproductionError, match=r"cannot write to .*Permission denied; .* --out"):
+        here("trees", models=["gcn"])

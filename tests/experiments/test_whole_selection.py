@@ -3,6 +3,8 @@ import json
 import pytest
 
 from adgn.experiments.budgets import BUDGETS
+from adgn.experiments.driver import Watch
+from adgn.experiments.errors import ReproductionError
 from adgn.selection.errors import ExecutorError, StorageError
 from tests.experiments.workers import Steps
 from tests.selection.studies import InProcess
@@ -32,6 +34,11 @@ def test_a_cell_is_what_the_study_found(here, small, tmp_path):
     assert cell["settings"] == record["settings"]
     assert [run["seed"] for run in cell["runs"]] == [41, 95, 12, 35]
     assert cell["search"]["trials"] == 2
+    assert [run["epochs"] for run in cell["runs"]] == [2] * 4
+    assert all(run["seconds"] > 0 and run["best_epoch"] for run in cell["runs"])
+    assert cell["seconds_per_epoch"]["mean"] > 0
+    assert cell["curve"]["epochs"] == [1, 2]
+    assert cell["parameters"] == 90 + 20 * 930 + 481
     assert f"lr = {record['settings']['optimizer.lr']}" in cell["config"]
     watch = Steps()
     again = here("property", budget="paper", models=["gcn"], watch=watch)
@@ -68,3 +75,21 @@ def test_a_damaged_study_of_one_cell_is_that_cells_failure(here, small, monkeypa
     monkeypatch.setattr("adgn.experiments.whole_selection.select", fails)
     (job,) = here("property", budget="paper", models=["gcn"]).failed
     assert "this file is damaged" in job.cell["error"]["message"]
+
+
+def test_those_who_watch_see_that_a_study_is_under_way(here, small):
+    class Looks(Watch):
+        seen = ()
+
+        def tick(self, jobs):
+            self.seen = (*self.seen, [job.running for job in jobs])
+
+    watch = Looks()
+    here("property", budget="paper", models=["gcn"], watch=watch)
+    assert [True] in watch.seen
+    assert watch.seen[-1] == [False]
+
+
+def test_rounds_have_no_meaning_for_whole_studies(here, small):
+    with pytest.raises(ReproductionError, match="rounds=1 has no effect with budget='paper'"):
+        here("property", budget="paper", models=["gcn"], rounds=1)

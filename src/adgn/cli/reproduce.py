@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from adgn.cli.console import console, error_console, print_table, progress_bar
+from adgn.cli.console import console, error_console, print_table
 
 if TYPE_CHECKING:
     from adgn.experiments.api import Reproduction
@@ -107,14 +107,16 @@ def reproduce(
     """
     from adgn.cli.reproduction_progress import shown_reproduction
     from adgn.experiments.api import reproduce as run_reproduction
+    from adgn.experiments.budgets import find_budget
 
     names, keys = _names(models), _names(columns)
     if show:
+        find_budget(budget, "property")  # a wrong name is told, though all budgets are listed
         _list(experiments or [], names, keys)
         return
     place = out if out is not None else Path("reproduction") / budget
     try:
-        with shown_reproduction() as watch, progress_bar("data") as progress:
+        with shown_reproduction() as (watch, progress):
             result = run_reproduction(
                 experiments or [],
                 budget=budget,
@@ -185,6 +187,6 @@ def _list(
         out.print(escape(entry.title), highlight=False, style="bold")
         out.print(escape(entry.summary), highlight=False, soft_wrap=True)
         print_table(("", ""), entry.about)
-        columns = ("budget", "cells", "configurations tried", "final runs", "core time", "")
+        columns = ("budget", "cells", "configurations tried", "final runs", "time", "")
         print_table(columns, entry.budgets)
         out.print()

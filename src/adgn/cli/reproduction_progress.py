@@ -1,15 +1,16 @@
 """How a reproduction looks while it goes on: a live table on a terminal, and a line per step."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
 from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
-from adgn.cli.console import error_console
+from adgn.cli.console import error_console, progress_bar
 from adgn.experiments.driver import Job, Watch
 from adgn.experiments.summary import shown_score
 
@@ -72,11 +73,20 @@ class _Lines(Watch):
 
 
 @contextmanager
-def shown_reproduction() -> Iterator[Watch]:
-    """Shows a reproduction on standard error; yields what is to be told about it."""
+def shown_reproduction() -> Iterator[tuple[Watch, Callable[[int, int], None]]]:
+    """Shows a reproduction on standard error.
+
+    Yields:
+        What is to be told about cells, and what is to be told how far the data are prepared.
+    """
     out = error_console()
     if not out.is_terminal:
-        yield _Lines(out, None)
+        with progress_bar("data") as progress:
+            yield _Lines(out, None), progress
         return
+    # One live display for both: two would write over each other.
     with Live(console=out, transient=True, refresh_per_second=2) as live:
-        yield _Lines(out, live)
+        yield (
+            _Lines(out, live),
+            lambda done, total: live.update(Text(f"data: {100 * done // total} %")),
+        )

@@ -1,7 +1,7 @@
 """What is known before anything runs: the data, the constant predictor, and the table's outline."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import torch
@@ -37,13 +37,25 @@ def prepare_data(plans: Sequence[CellPlan], progress: Progress | None = None) ->
 
 
 def constant_predictor(plans: Sequence[CellPlan]) -> dict[str, dict[str, float | None]]:
-    """The score of the best prediction that ignores the input, by column (by group for depths)."""
+    """The score of the best prediction that ignores the input, by column (by group for depths).
+
+    Trees need no data to know it: theirs is there for all columns, asked for or not.
+    """
     constant: dict[str, dict[str, float | None]] = {}
-    for plan in plans:
+    for plan in [*plans, *_known_without_data(plans)]:
         key = plan.column.group or plan.column.key
         if key not in constant and plan.experiment.kind != "seconds":
             constant[key] = {"mean": _constant(plan), "std": None}
     return constant
+
+
+def _known_without_data(plans: Sequence[CellPlan]) -> list[CellPlan]:
+    beside = [
+        replace(plan, column=column)
+        for plan in plans
+        for column in planned_columns(plan.experiment, plan.budget)
+    ]
+    return [plan for plan in beside if isinstance(plan.base.task, TreeConfig)]
 
 
 def _constant(plan: CellPlan) -> float:
@@ -72,19 +84,20 @@ def outline(
     Args:
         experiment: The experiment.
         budget_name: The budget.
-        rows: Keys of the rows that are run; the published values of others are quoted.
+        rows: Keys of the rows that are run, with what is planned and published for each of their
+            cells, begun or not; the published values of other rows are quoted.
         constant: The constant predictor by column.
     """
     budget = find_budget(budget_name, experiment.name)
     columns = planned_columns(experiment, budget)
     quoted = {title: dict(values) for title, values in experiment.quoted.items()}
+    planned = []
     for row in experiment.rows:
+        plans = [CellPlan(experiment, row, column, budget_name, budget) for column in columns]
         if row.key in rows:
+            planned += [_planned(plan) for plan in plans]
             continue
-        cells = {
-            column.key: CellPlan(experiment, row, column, budget_name, budget).published()
-            for column in columns
-        }
+        cells = {plan.column.key: plan.published() for plan in plans}
         if any(cells.values()):
             quoted[row.title] = {key: cell for key, cell in cells.items() if cell is not None}
     metric = experiment.metric
@@ -111,6 +124,7 @@ def outline(
             for column in columns
         ],
         "notes": [*([SMOKE_NOTE] if budget_name == "smoke" else []), *experiment.notes],
+        "cells": planned,
         "constant": dict(constant),
         "quoted": [
             {
@@ -119,4 +133,14 @@ def outline(
             }
             for title, values in quoted.items()
         ],
+    }
+
+
+def _planned(plan: CellPlan) -> dict[str, Any]:
+    published = plan.published()
+    return {
+        "row": plan.row.key,
+        "column": plan.column.key,
+        "planned_runs": plan.planned_runs,
+        "published": None if published is None else asdict(published),
     }

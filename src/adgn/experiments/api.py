@@ -17,7 +17,7 @@ from adgn.experiments.borrowing import lender_of, outdated_loan
 from adgn.experiments.budgets import BUDGETS, find_budget
 from adgn.experiments.definition import Experiment, Row
 from adgn.experiments.driver import Driver, Job, Watch
-from adgn.experiments.errors import ReproductionError
+from adgn.experiments.errors import ReproductionError, unwritable
 from adgn.experiments.plan import CellPlan, planned_columns
 from adgn.experiments.registry import EXPERIMENTS, find_experiment
 from adgn.experiments.results import ResultsDirectory
@@ -85,7 +85,11 @@ def plan_cells(
         if name not in keys:
             raise unknown_name("column", name, keys)
         if not any(name == column.key for there in planned.values() for column in there):
-            raise ReproductionError(f"column={name!r} is not part of the budget {budget!r}")
+            there = [column.key for columns in planned.values() for column in columns]
+            raise ReproductionError(
+                f"column={name!r} is not part of the budget {budget!r}, which has "
+                f"{', '.join(dict.fromkeys(there))}; choose one of them, or another budget"
+            )
     plans = [
         CellPlan(one, row, column, budget, find_budget(budget, one.name))
         for one in found
@@ -169,6 +173,11 @@ def reproduce(
     plans = plan_cells(experiments, budget, models, columns)
     options = SelectionOptions(count, executor, ray_address, storage)
     if budget == "paper":
+        if rounds is not None:
+            raise ReproductionError(
+                f"rounds={rounds!r} has no effect with budget='paper', whose cells are whole "
+                "studies; leave it out"
+            )
         options.check()
     else:
         _refuse(
@@ -184,16 +193,18 @@ def reproduce(
         results.open(budget)
         with _held(results):
             prepare_data(plans, progress)
-            jobs, moved = _begin(results, plans, rounds, retry_failed)
+            unknown = _move_unknown(results, budget, names)
+            # Before the cells: a report at any moment finds each of them in its table.
             _write_outlines(results, budget, plans)
+            jobs, moved = _begin(results, plans, rounds, retry_failed)
             results.add_experiments(budget, names)
             driver = Driver(results, jobs, watch or Watch(), asked_to_stop)
             driver.run("alone", 1, cores)
             for job in jobs:
                 if job.plan.budget.whole_selection and job.step is not None:
-                    select_cell(results, job, options, watch or Watch())
+                    select_cell(results, job, jobs, options, watch or Watch())
             driver.run("together", count, 1)
-    return Reproduction(results.path, tuple(jobs), tuple(moved))
+    return Reproduction(results.path, tuple(jobs), (*unknown, *moved))
 
 
 def _refuse(**options: Any) -> None:
@@ -226,6 +237,14 @@ def _lends(one: CellPlan, other: CellPlan) -> bool:
     )
 
 
+def _move_unknown(results: ResultsDirectory, budget: str, names: Sequence[str]) -> list[Path]:
+    return [
+        folder
+        for name in names
+        for folder in results.move_unknown(name, {p.name for p in plan_cells([name], budget)})
+    ]
+
+
 def _write_outlines(results: ResultsDirectory, budget: str, plans: Sequence[CellPlan]) -> None:
     for name in dict.fromkeys(plan.experiment.name for plan in plans):
         mine = [plan for plan in plans if plan.experiment.name == name]
@@ -252,6 +271,8 @@ def _held(results: ResultsDirectory) -> Iterator[None]:
             f"another `adgn reproduce` is at work in {results.path}; wait for it, or choose "
             "another --out"
         ) from None
+    except OSError as error:
+        raise unwritable(results.path, error) from error
     try:
         yield
     finally:

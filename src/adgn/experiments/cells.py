@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from adgn.experiments.errors import ReproductionError
+from adgn.experiments.errors import ReproductionError, unwritable
 from adgn.experiments.plan import FORMAT, CellPlan
 from adgn.selection import Run
 from adgn.selection.objective import read_scores
@@ -129,7 +129,10 @@ def plain(value: Any) -> Any:
 
 def write_cell(path: Path, cell: Cell) -> None:
     """Writes the file, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unwritable(path.parent, error) from error
     write_atomically(path, (json.dumps(cell, indent=1, allow_nan=False) + "\n").encode(), RUN_AGAIN)
 
 

@@ -1,13 +1,13 @@
 """A results directory: where everything of a reproduction lies."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import adgn
 from adgn.experiments.cells import Cell, new_cell, read_cell, write_cell
-from adgn.experiments.errors import ReproductionError
+from adgn.experiments.errors import ReproductionError, unwritable
 from adgn.experiments.plan import FORMAT, CellPlan
 from adgn.training.files import RUN_AGAIN, write_atomically
 
@@ -57,6 +57,8 @@ class ResultsDirectory:
         Raises:
             ReproductionError: It is something else, or cannot be written.
         """
+        if self.path.exists() and not self.path.is_dir():
+            raise ReproductionError(f"--out={self.path} is a file; choose a folder")
         if self.about.exists():
             about = self._read_about()
             if about["budget"] != budget:
@@ -64,13 +66,23 @@ class ResultsDirectory:
                     f"{self.path} holds results of the budget {about['budget']!r}, not {budget!r}; "
                     "choose another --out"
                 )
-        elif self.path.exists() and any(self.path.iterdir()):
+        elif self._has_something():
             raise ReproductionError(
                 f"{self.path} is not empty and has no reproduction.json; choose a new or empty "
                 "--out"
             )
         else:
             self._write_about(budget, [])
+
+    def _has_something(self) -> bool:
+        try:
+            return any(self.path.iterdir())
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise ReproductionError(
+                f"--out={self.path} cannot be read: {error.strerror or error}; choose another"
+            ) from error
 
     def add_experiments(self, budget: str, names: Iterable[str]) -> None:
         """Names experiments in reproduction.json; their files must be there already."""
@@ -124,7 +136,22 @@ class ResultsDirectory:
         if cell is None:
             cell = new_cell(plan)
             write_cell(self.cell_file(plan), cell)
+        elif cell["published"] != (published := new_cell(plan)["published"]):
+            # Not measured, and so no reason to measure again: but it may have been corrected.
+            cell = {**cell, "published": published}
+            write_cell(self.cell_file(plan), cell)
         return cell, moved
+
+    def move_unknown(self, experiment: str, known: Collection[str]) -> list[Path]:
+        """Moves cells aside that the experiment no longer has; gives the folders they are in now.
+
+        Args:
+            experiment: The experiment's name.
+            known: The names of its cells.
+        """
+        files = sorted((self.path / experiment / "cells").glob("*--*.json"))
+        strange = [file.stem for file in files if file.stem not in known]
+        return [self._move(experiment, name, "unknown") for name in strange]
 
     def claim_work(self, plan: CellPlan) -> Path:
         """The folder of a cell's studies and runs, made and marked as belonging to its plan."""
@@ -141,18 +168,29 @@ class ResultsDirectory:
             return None
 
     def _move_aside(self, plan: CellPlan, fingerprint: str, *, cell_too: bool = True) -> Path:
-        folder = self.path / plan.experiment.name / "outdated"
-        target = folder / f"{plan.name}-{fingerprint[:12]}"
+        return self._move(plan.experiment.name, plan.name, fingerprint, cell_too=cell_too)
+
+    def _move(self, experiment: str, name: str, fingerprint: str, *, cell_too: bool = True) -> Path:
+        folder = self.path / experiment
+        target = folder / "outdated" / f"{name}-{fingerprint[:12]}"
         number = 1
         while target.exists():
             number += 1
-            target = folder / f"{plan.name}-{fingerprint[:12]}-{number}"
-        target.mkdir(parents=True)
-        # The work first: where this is cut short, the cell's file still says what is to be done.
-        if self.work_folder(plan).exists():
-            self.work_folder(plan).rename(target / "work")
-        if cell_too and self.cell_file(plan).exists():
-            self.cell_file(plan).rename(target / "cell.json")
+            target = folder / "outdated" / f"{name}-{fingerprint[:12]}-{number}"
+        work, cell = folder / "work" / name, folder / "cells" / f"{name}.json"
+        try:
+            target.mkdir(parents=True)
+            # The work first: where this is cut short, the cell's file still says what is to be
+            # done.
+            if work.exists():
+                work.rename(target / "work")
+            if cell_too and cell.exists():
+                cell.rename(target / "cell.json")
+        except OSError as error:
+            raise ReproductionError(
+                f"cannot move {name} of {folder} to {target}: {error.strerror or error}; restore "
+                "access, or choose another --out"
+            ) from error
         return target
 
     def write_experiment(self, name: str, about: Mapping[str, Any]) -> None:
@@ -182,9 +220,7 @@ class ResultsDirectory:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise ReproductionError(
-                f"cannot write to {path.parent}: {error.strerror or error}; choose another --out"
-            ) from error
+            raise unwritable(path.parent, error) from error
         write_atomically(
             path, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode(), RUN_AGAIN
         )

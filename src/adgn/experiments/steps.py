@@ -23,7 +23,7 @@ from adgn.selection.executors import Poll
 from adgn.selection.worker import WorkerSpec, work
 from adgn.training import Interrupted, Observer, RunDirectory, Trainer, to_toml, train
 
-__all__ = ["StepFailedError", "do_step"]
+__all__ = ["StepFailedError", "do_step", "learning_curve"]
 
 CURVE_POINTS = 120
 Save = Callable[[Cell], None]
@@ -193,14 +193,14 @@ def _with_run(plan: CellPlan, cell: Cell, run: Run, folder: Path, stop: threadin
     if first:
         cell.update(
             config=to_toml(config),
-            curve=_curve(plan, directory.history()),
-            parameters=sum(result["parameters"].values()),
+            curve=learning_curve(plan, directory.history()),
+            parameters=result["parameters"]["total"],
             notes=notes,
         )
     return summarised(plan, cell)
 
 
-def _curve(plan: CellPlan, history: list[dict[str, Any]]) -> dict[str, Any] | None:
+def learning_curve(plan: CellPlan, history: list[dict[str, Any]]) -> dict[str, Any] | None:
     """The first run's scores over its epochs, thinned out; train and validation in one measure."""
     lines = [line for line in history if "val" in line or "train" in line]
     if not lines:
@@ -274,6 +274,6 @@ def _timed(plan: CellPlan, cell: Cell, stop: threading.Event) -> Cell:
         "score": measured,
         "seconds_per_epoch": measured,
         "config": to_toml(config),
-        "parameters": sum(result.parameters.values()),
+        "parameters": result.parameters["total"],
         "notes": [f"{torch.get_num_threads()} threads, load average {load:.2f} before"],
     }

@@ -37,8 +37,8 @@ def shown_score(plan: CellPlan, score: Mapping[str, float | None] | None) -> str
     unit = plan.experiment.metric.unit
     factor, digits = (100, 2) if unit == "%" else (1, 3 if unit == "s" else 4)
     mean, std = score["mean"], score["std"]
-    text = "−∞" if mean is None else f"{factor * mean:.{digits}f}"
-    return text if std is None else f"{text} ± {factor * std:.{digits}f}"
+    text = "not finite" if mean is None else f"{factor * mean:.{digits}f}"
+    return text if mean is None or std is None else f"{text} ± {factor * std:.{digits}f}"
 
 
 def summary_tables(jobs: Sequence[Job]) -> Iterator[Table]:
@@ -102,6 +102,8 @@ def _budget_line(budget: str, plans: Sequence[CellPlan]) -> list[str]:
     runs = sum(plan.planned_runs for plan in plans)
     seconds = plans[0].budget.seconds_per_cell
     time = "unknown" if seconds is None else f"{len(plans) * seconds / 3600:.1f} h"
+    if seconds is not None:
+        time += " on all cores" if plans[0].experiment.kind == "seconds" else " on one core"
     return [budget, str(len(plans)), str(trials), str(runs), time, plans[0].budget.text]
 
 

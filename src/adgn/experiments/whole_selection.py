@@ -1,6 +1,7 @@
 """Cells of the full budget: one study each, by the task's own protocol, on any executor."""
 
 import traceback
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -8,12 +9,13 @@ from adgn.experiments.cells import Cell, summarised, write_cell
 from adgn.experiments.driver import Job, Watch
 from adgn.experiments.plan import CellPlan
 from adgn.experiments.results import ResultsDirectory
+from adgn.experiments.steps import learning_curve
 from adgn.experiments.trees import add_normalised
 from adgn.experiments.worker import failed_cell
 from adgn.selection import Run, SelectionResult, grid_size, select
 from adgn.selection.api import check_place
 from adgn.selection.errors import ExecutorError, StorageError
-from adgn.training import to_toml
+from adgn.training import RunDirectory, to_toml
 
 __all__ = ["SelectionOptions", "select_cell"]
 
@@ -33,10 +35,23 @@ class SelectionOptions:
 
 
 def select_cell(
-    results: ResultsDirectory, job: Job, options: SelectionOptions, watch: Watch
+    results: ResultsDirectory,
+    job: Job,
+    jobs: Sequence[Job],
+    options: SelectionOptions,
+    watch: Watch,
 ) -> None:
-    """Fills a cell by model selection over its whole space; a failure is written into it."""
+    """Fills a cell by model selection over its whole space; a failure is written into it.
+
+    Args:
+        results: The results directory.
+        job: The cell.
+        jobs: All cells, for those who watch.
+        options: Where the trials run.
+        watch: Told what happens.
+    """
     plan = job.plan
+    job.running = True
     watch.step_begins(job, 0)
     try:
         result = select(
@@ -51,6 +66,7 @@ def select_cell(
             folder=results.claim_work(plan) / "search",
             settings=plan.base.model_dump(mode="json"),
             retry_failed=job.retry,
+            watch=lambda status: watch.tick(jobs),
         )
         job.cell = _filled(plan, job.cell, result)
     except Exception as error:
@@ -61,6 +77,8 @@ def select_cell(
             raise
         message = f"{type(error).__name__}: {error}"
         job.cell = failed_cell(job.cell, message, traceback.format_exc(), "search")
+    finally:
+        job.running = False
     job.retry = False
     write_cell(results.cell_file(plan), job.cell)
     watch.step_ends(job, 0, "failed" if job.cell["status"] == "failed" else "done")
@@ -77,10 +95,11 @@ def _filled(plan: CellPlan, cell: Cell, result: SelectionResult) -> Cell:
         )
         if plan.experiment.name == "trees":
             notes.append(f"normalised accuracy {add_normalised(config, scores):.2f}")
-        unknown = dict.fromkeys(("epochs", "best_epoch", "seconds"))
-        runs.append({"seed": run["seed"], "split": run["split"], "scores": scores, **unknown})
+        trained = _directory(result, run).result() or {}
+        about_run = {key: trained.get(key) for key in ("epochs", "best_epoch", "seconds")}
+        runs.append({"seed": run["seed"], "split": run["split"], "scores": scores, **about_run})
     space = plan.space or {}
-    about: dict[str, Any] = {
+    search: dict[str, Any] = {
         "space": space,
         "trials": result.counts["total"],
         "failed": result.counts["failed"],
@@ -88,13 +107,22 @@ def _filled(plan: CellPlan, cell: Cell, result: SelectionResult) -> Cell:
         "seconds": record["trial_seconds"],
     }
     first = plan.protocol.runs()[0]
+    directory = _directory(result, record["runs"][0])
+    trained = directory.result() or {}
     cell = {
         **cell,
         "runs": runs,
-        "search": about,
+        "search": search,
         "settings": result.settings,
         "settings_by_split": record["settings_by_split"],
         "config": to_toml(plan.config(by_split.get(first.split or 0, result.settings), first)),
+        "curve": learning_curve(plan, directory.history()),
+        "parameters": trained.get("parameters", {}).get("total"),
         "notes": notes,
     }
     return summarised(plan, cell)
+
+
+def _directory(result: SelectionResult, run: Mapping[str, Any]) -> RunDirectory:
+    """Where a run of the study lies; it is empty where somebody has cleared it away."""
+    return RunDirectory(result.folder / run["folder"])

@@ -179,6 +179,15 @@ class Quoted(_Record):
     values: dict[str, Moments]
 
 
+class Planned(_Record):
+    """What was known of a cell before anything ran."""
+
+    row: str
+    column: str
+    planned_runs: int = 0
+    published: Published | None = None
+
+
 class Experiment(_Record):
     """What a table is: its rows, columns, score and notes."""
 
@@ -192,6 +201,7 @@ class Experiment(_Record):
     rows: tuple[Row, ...]
     columns: tuple[Column, ...]
     notes: tuple[str, ...] = ()
+    cells: tuple[Planned, ...] = ()
     constant: dict[str, Moments] = {}
     quoted: tuple[Quoted, ...] = ()
 
@@ -352,22 +362,26 @@ def _read_table(folder: Path, name: str) -> TableResults:
                 "move one of the two out of the folder"
             )
         found[cell.row, cell.column] = cell
+    planned = {(cell.row, cell.column): cell for cell in experiment.cells}
     cells = {
-        (row, column): found.get((row, column)) or _not_begun(experiment, row, column)
+        (row, column): found.get((row, column))
+        or _not_begun(experiment, planned.get((row, column)) or Planned(row=row, column=column))
         for row in rows
         for column in columns
     }
     return TableResults(experiment, cells)
 
 
-def _not_begun(experiment: Experiment, row: str, column: str) -> Cell:
+def _not_begun(experiment: Experiment, planned: Planned) -> Cell:
     return Cell(
         format=FORMAT,
         experiment=experiment.name,
-        row=row,
-        column=column,
+        row=planned.row,
+        column=planned.column,
         budget=experiment.budget.name,
         status="waiting",
+        planned_runs=planned.planned_runs,
+        published=planned.published,
     )
 
 

@@ -147,7 +147,12 @@ def conclude(
         "test": _summaries(definition, runs, "test") if evaluate_test else {},
         "published": None if published is None else asdict(published),
         "runs": [
-            {"seed": run.seed, "split": run.split, "scores": _plain(scores)}
+            {
+                "seed": run.seed,
+                "split": run.split,
+                "scores": _plain(scores),
+                "folder": str(_run_folder(definition, _trial_of(definition, chosen, run), run)),
+            }
             for run, scores in runs.items()
         ],
         # Looking at the test split again for another selection makes its score less honest.
@@ -182,8 +187,8 @@ def _final_runs(
         for number, run in enumerate(runs):
             if progress is not None:
                 progress(number, len(runs))
-            trial = chosen[run.split if definition.protocol.per_split else None]
-            place = folder / "runs" / (trial_key(trial, definition) or "") / run.name
+            trial = _trial_of(definition, chosen, run)
+            place = folder / _run_folder(definition, trial, run)
             if not RunDirectory(place).best_file.exists():
                 shutil.rmtree(place, ignore_errors=True)
             result = run_scores(definition, trial_params(trial), run, place)
@@ -196,13 +201,24 @@ def _final_runs(
     return scores
 
 
+def _trial_of(
+    definition: StudyDefinition, chosen: Mapping[int | None, FrozenTrial], run: Run
+) -> FrozenTrial:
+    return chosen[run.split if definition.protocol.per_split else None]
+
+
+def _run_folder(definition: StudyDefinition, trial: FrozenTrial, run: Run) -> Path:
+    """Where a run of a trial lies within the study's folder."""
+    return Path("runs") / (trial_key(trial, definition) or "") / run.name
+
+
 def _recorded_runs(
     definition: StudyDefinition, chosen: Mapping[int | None, FrozenTrial]
 ) -> dict[Run, dict[str, dict[str, float]]]:
     """The scores that the selected trials were compared by; nothing is computed."""
     scores: dict[Run, dict[str, dict[str, float]]] = {}
     for run in definition.protocol.runs():
-        trial = chosen[run.split if definition.protocol.per_split else None]
+        trial = _trial_of(definition, chosen, run)
         for record in trial.user_attrs["runs"]:
             if Run(record["seed"], record["split"]) == run:
                 scores[run] = {definition.metric_split: read_scores(record["scores"])}

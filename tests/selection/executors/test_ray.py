@@ -1,3 +1,5 @@
+import os
+import subprocess
 import sys
 import time
 
@@ -33,6 +35,25 @@ def test_a_node_that_dies_takes_no_trial_with_it(tmp_path, undisturbed):
     after = {t.number: (t.value, t.datetime_complete) for t in done(folder)}
     assert {number: after[number] for number in before} == before
     assert len(after) == TOTAL
+
+
+def test_workers_in_a_cluster_look_for_data_where_the_driver_does(tmp_path):
+    pytest.importorskip("ray", reason="Ray, adgn[ray], is not installed")
+    code = (
+        "import os, sys, ray\n"
+        "from adgn.selection import RayExecutor\n"
+        "RayExecutor(address=sys.argv[1])._connect(ray)\n"
+        "print(ray.get(ray.remote(lambda: os.environ.get('ADGN_DATA')).remote()))\n"
+    )
+    with served("ray_cluster.py", tmp_path) as cluster:
+        done = subprocess.run(
+            [sys.executable, "-c", code, cluster.line],
+            env={**os.environ, "ADGN_DATA": "/shared/data"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    assert done.stdout.splitlines()[-1] == "/shared/data"
 
 
 def test_an_unreachable_cluster_is_told_at_once():

@@ -45,6 +45,15 @@ def test_majority_class():
     assert scores["macro_f1"] == pytest.approx((0 + 0 + 2 * 2 / (2 + 4)) / 3)
 
 
+def test_equally_frequent_classes_are_a_guess():
+    train_y, test_y = torch.tensor([0, 0, 1, 1, 2]), torch.tensor([0, 1, 1, 1, 2])
+    scores = constant_scores(train_y, test_y, 3)
+    assert scores["accuracy"] == pytest.approx((1 / 5 + 3 / 5) / 2)
+    assert scores["macro_f1"] == pytest.approx((2 * 1 / (1 + 5) + 2 * 3 / (3 + 5)) / 3 / 2)
+    balanced = constant_scores(torch.tensor([0, 1, 2]), test_y, 3)
+    assert balanced["accuracy"] == pytest.approx(1 / 3)
+
+
 @pytest.mark.parametrize(
     ("task", "least", "options"),
     [

@@ -1,10 +1,12 @@
 """Workers as tasks of a Ray cluster, one that is there or one on this machine."""
 
+import os
 import socket
 import threading
 from dataclasses import replace
 from typing import Any
 
+from adgn.data.root import ROOT_VARIABLE
 from adgn.selection.errors import ExecutorError
 from adgn.selection.executors.base import Poll, available_cores, check_workers, threads_per_worker
 from adgn.selection.worker import WorkerSpec, work
@@ -87,8 +89,16 @@ class RayExecutor:
                 log_to_driver=False,
             )
             return
+        # Workers on other machines do not inherit where this one was told to look for data.
+        root = os.environ.get(ROOT_VARIABLE)
+        surroundings = {} if root is None else {"env_vars": {ROOT_VARIABLE: root}}
         try:
-            ray.init(address=self.address, logging_level="error", log_to_driver=False)
+            ray.init(
+                address=self.address,
+                logging_level="error",
+                log_to_driver=False,
+                runtime_env=surroundings,
+            )
         except (ConnectionError, RuntimeError, ValueError) as error:
             first = str(error).strip().splitlines()[0]
             raise ExecutorError(

@@ -127,16 +127,29 @@ def _split(benchmark: NodeBenchmark, task: NodeConfig, data: Any) -> NodeSplit:
 def constant_scores(train: Tensor, test: Tensor, classes: int) -> dict[str, float]:
     """The test scores of always answering the most frequent train class.
 
+    Where several are as frequent (all of them, in a split with as many train nodes per class), the
+    mean over these answers: which of them to give is a guess.
+
     Example:
         >>> import torch
         >>> constant_scores(torch.tensor([1, 1, 0]), torch.tensor([0, 1, 1, 1]), 2)["accuracy"]
         0.75
+        >>> constant_scores(torch.tensor([1, 0]), torch.tensor([0, 1, 1, 1]), 2)["accuracy"]
+        0.5
     """
-    answer = int(torch.bincount(train, minlength=classes).argmax())
-    confusion = torch.zeros(classes, classes, dtype=torch.long)
-    confusion[:, answer] = torch.bincount(test, minlength=classes)
-    accuracy = int(confusion[answer, answer]) / test.numel()
-    return {"accuracy": accuracy, "macro_f1": macro_f1(confusion)}
+    frequency = torch.bincount(train, minlength=classes)
+    answers = (frequency == frequency.max()).nonzero().view(-1).tolist()
+    occurring = torch.bincount(test, minlength=classes)
+    f1 = []
+    for answer in answers:
+        confusion = torch.zeros(classes, classes, dtype=torch.long)
+        confusion[:, answer] = occurring
+        f1.append(macro_f1(confusion))
+    hits = int(occurring[answers].sum())
+    return {
+        "accuracy": hits / (test.numel() * len(answers)),
+        "macro_f1": sum(f1) / len(f1),
+    }
 
 
 def _published(config: "TrainConfig") -> PublishedValue | None:
