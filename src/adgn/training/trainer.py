@@ -15,6 +15,7 @@ from adgn.choices import unknown_name
 from adgn.graph.checks import NonFiniteError
 from adgn.training.batches import BatchSource, LabelledBatch, LoaderBatches, Split
 from adgn.training.checkpoint import load_into
+from adgn.training.denormals import flushed_denormals
 from adgn.training.devices import thread_count
 from adgn.training.errors import DivergedError, Interrupted
 from adgn.training.metrics import Scores
@@ -210,6 +211,7 @@ class Trainer:
 
     # The loop, from the outside in: epochs, passes, batches.
 
+    @flushed_denormals()
     def fit(self) -> StopReason:
         """Trains until the end, from the beginning or from the state that was loaded.
 
@@ -350,6 +352,7 @@ class Trainer:
         return output
 
     @torch.no_grad()
+    @flushed_denormals()
     def evaluate(self, split: Split = "val", source: BatchSource | None = None) -> Scores:
         """The scores of the weights as they are, on a split or on other batches."""
         metrics = self.objective.metrics()
