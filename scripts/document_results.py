@@ -40,8 +40,9 @@ ABSENT = (
 HEAD = """\
 # Results
 
-What this package measures with the paper's protocols, next to what the paper reports. Every number
-comes from the files under `results/reproduction`, which hold the configuration, the settings and
+What this package measures on the paper's tasks, next to what the paper reports: its data, splits,
+training and scores, with settings from small searches that each table describes. Every number comes
+from the files under `results/reproduction`, which hold the configuration, the settings and
 all runs of each cell. This page is generated from them:
 
 ```text
