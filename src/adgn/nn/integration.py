@@ -79,6 +79,7 @@ def integrate(
             computes the steps between a second time: memory for $2 \sqrt{L}$ steps, for about a
             third more time.
     """
+    check_states(x, operator)
     check_weights(x, own, neighbour, bias, num_steps)
     check_choice("memory", memory, MEMORIES)
     activation = known_activation(act)
@@ -155,6 +156,15 @@ def known_activation(act: Activation | None) -> KnownActivation | None:
     if act._forward_hooks or act._forward_pre_hooks or act._backward_hooks:
         return None
     return _KNOWN_MODULES.get(type(act))
+
+
+def check_states(x: Tensor, operator: SparseOperator) -> None:
+    """Raises unless there is one state for each node of the graph."""
+    if x.dim() < 2 or operator.shape != (x.size(-2), x.size(-2)):
+        raise ValueError(
+            f"x has shape {list(x.shape)} and the operator {list(operator.shape)}; expected states "
+            "[..., N, d] and an operator [N, N] of the same number N of nodes"
+        )
 
 
 def check_weights(
