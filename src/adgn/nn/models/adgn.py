@@ -154,7 +154,9 @@ class ADGNOptions(ModelOptions):
     },
     note="Aggregation and weight sharing are variants with a row of their own in the paper's "
     "tables, not part of a grid. A Φ other than `sum` also reads the node's own state (by a self "
-    "loop or a weight of its own), which the theory's bound on the Jacobian does not cover.",
+    "loop or a weight of its own): for γ = 0 the eigenvalues of a node's Jacobian are then not on "
+    "the imaginary axis but within the norm of Φ's derivative in that state from it. For `gcn` "
+    "this is ‖V‖ / d̂, with d̂ the node's degree and one for its self loop.",
 )
 class ADGN(GraphNetwork):
     r"""The anti-symmetric deep graph network of [Gravina, Bacciu and Gallicchio (ICLR 2023)](https://openreview.net/forum?id=J3Y7cgZOOS).
