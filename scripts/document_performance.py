@@ -102,7 +102,8 @@ steps and layers with them; it had no finding on 2026-11-16.
 `memory="full"`, the default, keeps one number per entry of the states and layer for the backward
 pass. `memory="checkpoint"` keeps the states of every √L-th of L layers and computes the layers
 between a second time: memory for about 2√L layers, for about a third more time, and the same
-gradients.
+gradients. It works for every Φ; one other than `sum` and `gcn` is called twice per layer, with the
+same random numbers, and changes its running statistics once.
 
 ```python
 >>> from adgn.nn import ADGN

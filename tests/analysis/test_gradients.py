@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from adgn.analysis import gradient_norms
+from adgn.analysis import GradientNorms, gradient_norms
 from adgn.analysis.graphs import example_graph
 from adgn.nn import ADGN, build_model
 
@@ -54,3 +54,8 @@ def test_wrong_losses_are_refused():
         gradient_norms(model, x, graph, lambda output: output.sum().item())
     with pytest.raises(ValueError, match="batch=None"):
         gradient_norms(ADGN(3, 4, 2, num_layers=1, level="graph"), x, graph)
+
+
+def test_the_ratio_where_norms_are_zero():
+    assert GradientNorms(torch.tensor([0.0, 0.0]), 0.0).ratio == 0
+    assert GradientNorms(torch.tensor([0.0, 2.0]), 0.0).ratio == 0

@@ -30,3 +30,14 @@ def test_what_overflowed_is_left_out(tmp_path):
     found = diagnose(conv, torch.randn(6, 3).double(), example_graph("ring", 6))
     written = write_figures({"wild": found}, {}, tmp_path)
     assert {path.name for path in written} == {"eigenvalues-wild.png", "eigenvalues-wild.svg"}
+
+
+def test_zeros_are_drawn_without_complaint(tmp_path):
+    torch.manual_seed(0)
+    model = build_model("gcn", 8, 8, 1, num_layers=100, act="relu")
+    found = diagnose(model, torch.randn(6, 8), example_graph("line", 6))
+    profile = found.sensitivity.by_distance()
+    assert profile.mean.tolist() == [0] * 6
+    written = write_figures({"gcn": found}, {"gcn": profile}, tmp_path)
+    stems = {"eigenvalues-gcn", "sensitivity", "gradients", "energy", "growth"}
+    assert {path.stem for path in written} == stems

@@ -3,7 +3,13 @@
 import pytest
 import torch
 
-from adgn.analysis import hops_to, sensitivity, sensitivity_by_depth, sensitivity_by_distance
+from adgn.analysis import (
+    DistanceProfile,
+    hops_to,
+    sensitivity,
+    sensitivity_by_depth,
+    sensitivity_by_distance,
+)
 from adgn.analysis.graphs import example_graph
 from adgn.nn import ADGN, available_models, build_model
 
@@ -117,6 +123,17 @@ def test_profiles_group_by_distance():
     lonely = sensitivity(model, x, torch.tensor([[0], [1]]), 1).by_distance()
     assert lonely.distance.tolist() == [0, 1] and lonely.pairs.tolist() == [1, 1]
     assert profile.reach(1e-12) == 4
+
+
+def test_where_nothing_arrives_nothing_reaches_anywhere():
+    def reach(*means):
+        mean = torch.tensor(means, dtype=torch.float64)
+        return DistanceProfile(torch.arange(len(mean)), mean, mean, torch.ones(len(mean))).reach()
+
+    assert reach(0.0, 0.0, 0.0) == 0
+    assert reach(0.0, 1.0, 0.0) == 1
+    tiny = torch.finfo(torch.float64).tiny
+    assert reach(tiny, tiny, 0.0) == 1
 
 
 def test_training_is_not_disturbed():

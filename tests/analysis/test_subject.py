@@ -1,5 +1,7 @@
 """Runs and made-up models as subjects of analysis."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -47,6 +49,14 @@ def test_an_untrained_model_is_set_beside(transfer_run):
     beside = subject.beside("gcn")
     assert beside.name == "gcn" and torch.equal(beside.x, subject.x)
     assert beside.diagnose().growth.by_layer.numel() == 5
+
+
+@pytest.mark.parametrize("place", ["meta", torch.float64], ids=["device", "dtype"])
+def test_a_model_beside_is_where_the_features_are(place):
+    subject = untrained_subject("adgn", "ring", num_nodes=5)
+    subject = replace(subject, x=subject.x.to(place))
+    for parameter in subject.beside("gcn").model.parameters():
+        assert (parameter.device, parameter.dtype) == (subject.x.device, subject.x.dtype)
 
 
 def test_untrained_models_are_reproducible():

@@ -80,6 +80,38 @@ def test_a_20_layer_gcn_forgets_where_the_anti_symmetric_network_does_not():
     assert "model='adgn'" in gcn.text()
 
 
+def test_a_network_through_which_nothing_comes_forgets_and_says_so():
+    torch.manual_seed(0)
+    x = torch.randn(6, 8)
+    found = diagnose(
+        build_model("gcn", 8, 8, 1, num_layers=100, act="relu"), x, example_graph("line", 6)
+    )
+    assert found.kind == "dissipative" and found.growth.total == 0
+    assert found.sensitivity.norms.tolist() == [0] * 6
+    assert found.sensitivity.by_distance().reach() == 0
+    text = found.text()
+    assert text.startswith("Verdict: dissipative.")
+    assert "Sensitivity of node 0: 0 to itself and to all others; nothing of the first" in text
+    assert "at the first states 0 times its norm at the last" in text
+    assert "model='adgn'" in text
+
+
+def test_a_loss_without_a_gradient_is_not_a_number_that_is_none():
+    torch.manual_seed(0)
+    model = ADGN(4, 8, 1, num_layers=3)
+    found = diagnose(model, torch.randn(8, 4), GRAPH, loss=lambda output: 0 * output.sum())
+    assert found.kind == "stable" and found.gradients.ratio == 0
+    assert "Gradient: 0 at the states of all layers" in found.text()
+
+
+def test_a_node_that_hears_others_but_not_itself(make_linear_layer):
+    # One step x ← x + ε(−γ x + A x) with εγ = 1 forgets its own state.
+    conv = make_linear_layer(torch.zeros(2, 2), torch.eye(2), epsilon=0.5, gamma=2.0, num_iters=1)
+    found = diagnose(conv, features(2), GRAPH)
+    assert "0 to itself, 0.707 at distance 1; at least 1 %" in found.text()
+    assert found.sensitivity.by_distance().reach() == 1
+
+
 def test_the_words_carry_what_was_measured():
     torch.manual_seed(0)
     model = ADGN(8, 4, 1, num_layers=6, phi="gcn", gamma=0.3)

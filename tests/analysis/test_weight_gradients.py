@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from adgn.analysis import weight_gradients
+from adgn.analysis import WeightGradients, weight_gradients
 from adgn.nn import ADGN, build_model
 from tests.graphs import both_ways
 
@@ -35,3 +35,9 @@ def test_layers_without_weights_to_train_are_refused():
     model = ADGN(2, 4, 1, 3, weight_sharing=False, train_recurrent=False)
     with pytest.raises(ValueError, match="no trainable weights"):
         weight_gradients(model, torch.randn(3, 2), PATH, torch.sum)
+
+
+def test_the_ratio_where_norms_are_zero():
+    assert WeightGradients(torch.tensor([0.0, 0.0]), 0.0).ratio == 0
+    assert WeightGradients(torch.tensor([0.0, 2.0]), 0.0).ratio == 0
+    assert WeightGradients(torch.tensor([2.0, 0.0]), 0.0).ratio == float("inf")

@@ -1,12 +1,14 @@
 import gc
+import weakref
 
 import pytest
 import torch
+import torch_geometric.nn as pyg
 from torch_geometric import EdgeIndex
 
-from adgn.graph import cache_info, clear_cache, graph_operator
+from adgn.graph import cache_info, clear_cache, edge_list, graph_operator
 from adgn.graph.cache import TensorCache
-from adgn.nn import available_models, build_model
+from adgn.nn import AntiSymmetricConv, available_models, build_model
 from tests.graphs import edges
 
 
@@ -74,6 +76,38 @@ def test_operators_go_with_their_tensors():
     assert cache_info()["size"] > 0
     del edge_index
     gc.collect()
+    assert cache_info()["size"] == 0
+
+
+@pytest.mark.parametrize("view", [False, True])
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+def test_an_edge_list_does_not_keep_its_graph_alive(dtype, view):
+    clear_cache()
+    edge_index = edges((0, 1), (1, 2)).to(dtype)
+    edge_index = edge_index[:, :] if view else edge_index
+    edge_list(edge_index, 3, torch.zeros(3, 1))
+    assert cache_info()["size"] > 0
+    alive = weakref.ref(edge_index)
+    del edge_index
+    gc.collect()
+    assert alive() is None
+    assert cache_info()["size"] == 0
+
+
+@pytest.mark.parametrize("form", [torch.clone, EdgeIndex], ids=["tensor", "EdgeIndex"])
+@pytest.mark.parametrize("name", ["gin", "gat", "PyG's GCNConv"])
+def test_models_do_not_keep_graphs_alive(name, form):
+    clear_cache()
+    x, edge_index, edge_attr = torch.randn(3, 4), form(edges((0, 1), (1, 2))), torch.rand(2, 3)
+    if name == "PyG's GCNConv":
+        AntiSymmetricConv(4, phi=pyg.GCNConv(4, 4))(x, edge_index)
+    else:
+        build_model(name, 4, 4, 2, 2, edge_dim=3)(x, edge_index, edge_attr=edge_attr)
+    assert cache_info()["size"] > 0
+    alive = [weakref.ref(tensor) for tensor in (edge_index, edge_attr)]
+    del edge_index, edge_attr
+    gc.collect()
+    assert [reference() for reference in alive] == [None, None]
     assert cache_info()["size"] == 0
 
 

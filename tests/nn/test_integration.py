@@ -1,5 +1,6 @@
 """The integration by the native kernels, by torch, and by the plain loop: one result."""
 
+import re
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
@@ -609,3 +610,21 @@ def test_outputs_can_be_changed_in_place(channels, nodes):
         expected = torch.autograd.grad(output.relu().sum(), x, retain_graph=True)[0]
         found = torch.autograd.grad(output.relu_().sum(), x)[0]
         torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("serving", BACKENDS)
+@pytest.mark.parametrize("shape", [(3, 5), (13, 5), (2, 3, 5), (5,)])
+def test_states_must_be_those_of_the_graphs_nodes(serving, shape):
+    problem = replace(random_problem(), x=torch.zeros(shape, dtype=torch.float64))
+    message = rf"x has shape {re.escape(str(list(shape)))} and the operator \[12, 12\]"
+    with set_backend(serving), pytest.raises(ValueError, match=message):
+        problem.run()
+
+
+def test_an_operator_must_be_square():
+    csr = CSR(torch.zeros(13, dtype=torch.int32), torch.zeros(0, dtype=torch.int32), (12, 9))
+    operator = SparseOperator(
+        SparsePattern(csr, csr, None, None), torch.zeros(0, dtype=torch.float64)
+    )
+    with pytest.raises(ValueError, match=r"x has shape \[12, 5\] and the operator \[12, 9\]"):
+        replace(random_problem(), operator=operator).run()

@@ -82,6 +82,37 @@ def test_gcn_stays_within_the_bauer_fike_radius_of_the_axis(graph, seed):
     assert torch.linalg.eigvals(J).real.abs().max() <= radius + 1e-9
 
 
+@given(
+    graph=graphs(max_nodes=4, weighted=False),
+    gamma=st.floats(0.0, 2.0),
+    seed=st.integers(0, 2**16),
+)
+def test_gcn_stays_within_the_radius_of_what_diffusion_makes_of_the_axis(graph, gamma, seed):
+    torch.manual_seed(seed)
+    layer = AntiSymmetricConv(4, "gcn", gamma=gamma, epsilon=1.0, act="tanh").double()
+    x = graph.features(4, seed=seed)
+    J = right_hand_side(layer, own_jacobian(layer, graph, x, 0))
+    layer.act = None
+    before = layer(x, graph.edge_index, graph.edge_weight)[0] - x[0]
+    slopes = 1 - before.detach().tanh().square()
+    kept = [source for source, _ in graph.neighbours(0) if source != 0]
+    own = torch.linalg.matrix_norm(layer.phi.lin.weight, 2) / (1 + len(kept))
+    # Re λ · v*D⁻¹v = −γ v*v + Re v*Cv for an eigenpair (λ, v), with D = diag(σ').
+    real = torch.linalg.eigvals(J).real
+    assert (real <= -gamma * slopes.min() + own * slopes.max() + 1e-9).all()
+    assert (real >= -gamma * slopes.max() - own * slopes.max() - 1e-9).all()
+
+
+def test_the_interval_of_sum_does_not_hold_for_gcn():
+    """V = 3I and a lonely node: C = V, and the real parts are 3 − γ."""
+    layer = AntiSymmetricConv(2, "gcn", gamma=0.5, epsilon=1.0, act="identity").double()
+    with torch.no_grad():
+        layer.phi.lin.weight.copy_(3 * torch.eye(2))
+    graph = Example(1, torch.empty(2, 0, dtype=torch.long), None)
+    J = right_hand_side(layer, own_jacobian(layer, graph, torch.ones(1, 2).double(), 0))
+    torch.testing.assert_close(torch.linalg.eigvals(J).real, torch.full((2,), 2.5).double())
+
+
 def test_the_check_can_fail():
     """Without the anti-symmetry the eigenvalues leave the imaginary axis."""
 

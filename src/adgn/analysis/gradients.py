@@ -25,8 +25,11 @@ class GradientNorms:
 
     @property
     def ratio(self) -> float:
-        """The norm at the first states over that at the last: below 1 the gradient shrinks."""
-        return float(self.norms[0] / self.norms[-1])
+        """The norm at the first states over that at the last: below 1 the gradient shrinks.
+
+        It is 0 where nothing arrives at the first states, also if there is nothing at the last.
+        """
+        return norm_ratio(self.norms)
 
 
 def gradient_norms(
@@ -77,6 +80,17 @@ def gradient_norms(
         )
     norms = torch.stack([gradient.double().norm() for gradient in gradients])
     return GradientNorms(norms, float(value.detach()))
+
+
+def norm_ratio(norms: Tensor) -> float:
+    """The first norm over the last; 0 for 0 / 0.
+
+    Example:
+        >>> import torch
+        >>> norm_ratio(torch.tensor([1.0, 2.0])), norm_ratio(torch.zeros(2))
+        (0.5, 0.0)
+    """
+    return float(norms[0] / norms[-1]) if float(norms[0]) != 0 else 0.0
 
 
 def half_mean_square(output: Tensor) -> Tensor:

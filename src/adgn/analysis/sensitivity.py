@@ -60,7 +60,9 @@ class DistanceProfile:
     pairs: Tensor
 
     def reach(self, share: float = 0.01) -> int:
-        """The farthest distance with a mean of at least `share` of the largest mean.
+        """The farthest distance with a mean above 0 and of at least `share` of the largest mean.
+
+        It is 0 where all means are 0, as in a network so deep that nothing arrives at all.
 
         Example:
             >>> import torch
@@ -70,8 +72,8 @@ class DistanceProfile:
         """
         if not 0 < share <= 1:
             raise ValueError(f"share={share!r} is not valid; it must be in (0, 1]")
-        heard = self.mean >= share * self.mean.max()
-        return int(self.distance[heard].max())
+        heard = (self.mean > 0) & (self.mean >= share * self.mean.max())
+        return int(self.distance[heard].max()) if bool(heard.any()) else 0
 
 
 def sensitivity(

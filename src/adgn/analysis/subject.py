@@ -57,7 +57,8 @@ class Subject:
                 "embedding, which untrained models do not have"
             )
         model = untrained(name, self.x.size(1), self.hidden_channels, self.num_layers, {}, seed)
-        return replace(self, name=name, model=model, batch=None, loss=None)
+        # Weights are drawn on the CPU, the same for every device.
+        return replace(self, name=name, model=model.to(self.x), batch=None, loss=None)
 
     def diagnose(self, node: int = 0, probes: int | None = None, seed: int = 0) -> Diagnosis:
         """[`diagnose`][adgn.analysis.diagnose] of this model on this graph."""
@@ -145,7 +146,7 @@ def untrained_subject(
         x, edge_index = data.x, data.edge_index
     else:
         raise unknown_name("graph", graph, [*EXAMPLE_GRAPHS, *BENCHMARKS])
-    network = untrained(model, x.size(1), hidden_channels, num_layers, options or {}, seed)
+    network = untrained(model, x.size(1), hidden_channels, num_layers, options or {}, seed).to(x)
     return Subject(model, network, x, edge_index, hidden_channels, num_layers)
 
 

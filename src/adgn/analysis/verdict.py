@@ -182,6 +182,8 @@ def _growth_lines(growth: PerturbationGrowth | None, thresholds: Thresholds) -> 
 def _gradient_lines(gradients: GradientNorms | None) -> list[str]:
     if gradients is None:
         return []
+    if not bool(gradients.norms.any()):
+        return ["Gradient: 0 at the states of all layers, the last among them."]
     return [f"Gradient: at the first states {gradients.ratio:.3g} times its norm at the last."]
 
 
@@ -192,7 +194,10 @@ def _sensitivity_lines(reach: Sensitivity | None) -> list[str]:
     far = profile.distance.numel() - 1
     how = "" if reach.probes is None else f" (estimated with {reach.probes} probes)"
     line = f"Sensitivity of node {reach.node}{how}: {float(profile.mean[0]):.3g} to itself"
-    if far > 0:
+    if not bool(profile.mean.any()):
+        line = f"Sensitivity of node {reach.node}{how}: 0 to itself and to all others; nothing of "
+        line += "the first states arrives at its last"
+    elif far > 0:
         felt = int((profile.mean > 0).nonzero().max())
         line += f", {float(profile.mean[1]):.3g} at distance 1"
         if felt > 1:

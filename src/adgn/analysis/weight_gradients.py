@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from adgn.analysis.gradients import norm_ratio
 from adgn.graph import Adjacency
 from adgn.nn import GraphNetwork
 
@@ -24,8 +25,12 @@ class WeightGradients:
 
     @property
     def ratio(self) -> float:
-        """The norm at the first layer over the last one's: far below 1 the first learns nothing."""
-        return float(self.norms[0] / self.norms[-1])
+        """The norm at the first layer over the last one's: far below 1 the first learns nothing.
+
+        It is 0 where the first layer has no gradient, also if the last one has none either, and
+        infinite where the last layer alone has none.
+        """
+        return norm_ratio(self.norms)
 
 
 def weight_gradients(

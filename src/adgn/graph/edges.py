@@ -38,6 +38,10 @@ def edge_list(edge_index: Adjacency, num_nodes: int, like: Tensor) -> Tensor:
     check_same_place("edge_index", edge_index, "x", like)
     given: Tensor = edge_index
 
+    def check() -> bool:
+        check_edge_index(plain_edges(given, num_nodes), num_nodes)
+        return True
+
     def build() -> Tensor:
         if given.layout in SPARSE_LAYOUTS:
             matrix = given.detach()
@@ -49,7 +53,12 @@ def edge_list(edge_index: Adjacency, num_nodes: int, like: Tensor) -> Tensor:
         check_edge_index(edges, num_nodes)
         return edges.long()
 
-    return cached((edge_index,), ("edge list", num_nodes), build)
+    if given.layout not in SPARSE_LAYOUTS and given.dtype == torch.long:
+        # Nothing to convert. What is remembered of a graph lives as long as the graph: were it the
+        # graph itself, it would live for ever.
+        cached((given,), ("edges checked", num_nodes), check)
+        return plain_edges(given, num_nodes)
+    return cached((given,), ("edge list", num_nodes), build)
 
 
 def edges_with_loops(edges: Tensor, edge_attr: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:

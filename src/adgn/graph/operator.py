@@ -195,6 +195,11 @@ class SparseOperator:
         """Whether some value is below zero."""
         return bool((self.value < 0).any())
 
+    @cached_property
+    def has_zero_values(self) -> bool:
+        """Whether some stored value is zero."""
+        return bool((self.value == 0).any())
+
     @property
     def is_symmetric(self) -> bool:
         """Whether the operator is its own transpose, so that one set of arrays serves both."""

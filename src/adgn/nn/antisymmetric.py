@@ -21,8 +21,9 @@ from adgn.nn.aggregation import (
 )
 from adgn.nn.conv import GraphConvolution
 from adgn.nn.eager import eager
-from adgn.nn.integration import MEMORIES, Memory, integrate, known_activation
+from adgn.nn.integration import integrate, known_activation
 from adgn.nn.resolve import Activation, check_choice, resolve_activation
+from adgn.nn.segments import MEMORIES, Memory, in_segments
 
 
 class AntiSymmetricConv(nn.Module):
@@ -54,8 +55,10 @@ class AntiSymmetricConv(nn.Module):
         bias: Whether there is a $\mathbf{b}$.
         phi_kwargs: Options for a `phi` given by name, such as `{"heads": 2}` for `"gat"`.
         memory: What is kept for the gradient: `"full"`: one number per entry of the states and
-            iteration; `"checkpoint"`: far less for many iterations, for about a third more time
-            (see `adgn.nn.integration.integrate`). For `phi="sum"` and `"gcn"`.
+            iteration (for a `phi` other than `"sum"` and `"gcn"` all that autograd keeps of it);
+            `"checkpoint"`: far less for many iterations, for about a third more time (see
+            `adgn.nn.integration.integrate`). Such a `phi` is then called a second time in the
+            backward pass, with the random numbers and buffers of the first.
 
     Shapes:
         - **input:** states `[N, d]` (for `sum` and `gcn` also `[..., N, d]`, several states on one
@@ -167,16 +170,23 @@ class AntiSymmetricConv(nn.Module):
             edge_list(edge_index, x.size(-2), x)  # looked at once per graph
         check_taken(self.phi, kwargs)
         own = self.own_weight().t()
-        for _ in range(num_steps):
-            h = self.phi(x, edge_index, *args, **kwargs)
-            check_aggregated(self.phi, h, x)
-            h = x @ own + h
-            if self.bias is not None:
-                h = h + self.bias
-            if self.act is not None:
-                h = self.act(h)
-            x = torch.add(x, h, alpha=self.epsilon)
-        return x
+
+        def some_steps(x: Tensor, first: int, last: int) -> Tensor:
+            for _ in range(first, last):
+                h = self.phi(x, edge_index, *args, **kwargs)
+                check_aggregated(self.phi, h, x)
+                h = x @ own + h
+                if self.bias is not None:
+                    h = h + self.bias
+                if self.act is not None:
+                    h = self.act(h)
+                x = torch.add(x, h, alpha=self.epsilon)
+            return x
+
+        def modules(first: int, last: int) -> list[object]:
+            return [self.phi, self.act]
+
+        return in_segments(some_steps, x, num_steps, self.memory, modules)
 
     def __repr__(self) -> str:
         return (

@@ -5,14 +5,12 @@ its own backward, by the native kernels or by torch, and falls back to the plain
 only the plain loop can do.
 """
 
-import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.autograd import forward_ad
-from torch.utils.checkpoint import checkpoint
 
 from adgn.graph import SparseOperator
 from adgn.graph.backend import native_library, setting
@@ -20,10 +18,8 @@ from adgn.graph.checks import check_count
 from adgn.graph.native import calls
 from adgn.graph.native.library import DTYPES
 from adgn.nn.resolve import Activation, check_choice
+from adgn.nn.segments import MEMORIES, Memory, in_segments, root, segments
 from adgn.nn.steps import WALK, KnownActivation, NativeStepper, Stepper, TorchStepper, Weights
-
-Memory = Literal["full", "checkpoint"]
-MEMORIES: tuple[Memory, ...] = ("full", "checkpoint")
 
 _KNOWN_FUNCTIONS: dict[Any, KnownActivation] = {
     torch.tanh: "tanh",
@@ -79,6 +75,7 @@ def integrate(
             computes the steps between a second time: memory for $2 \sqrt{L}$ steps, for about a
             third more time.
     """
+    check_states(x, operator)
     check_weights(x, own, neighbour, bias, num_steps)
     check_choice("memory", memory, MEMORIES)
     activation = known_activation(act)
@@ -155,6 +152,15 @@ def known_activation(act: Activation | None) -> KnownActivation | None:
     if act._forward_hooks or act._forward_pre_hooks or act._backward_hooks:
         return None
     return _KNOWN_MODULES.get(type(act))
+
+
+def check_states(x: Tensor, operator: SparseOperator) -> None:
+    """Raises unless there is one state for each node of the graph."""
+    if x.dim() < 2 or operator.shape != (x.size(-2), x.size(-2)):
+        raise ValueError(
+            f"x has shape {list(x.shape)} and the operator {list(operator.shape)}; expected states "
+            "[..., N, d] and an operator [N, N] of the same number N of nodes"
+        )
 
 
 def check_weights(
@@ -244,12 +250,7 @@ def _plain(
             first_step=first,
         )
 
-    transformed = torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
-    if memory == "full" or transformed or not torch.is_grad_enabled():
-        return some_steps(x, 0, num_steps)
-    for first, last in _segments(num_steps, _root(num_steps)):
-        x = checkpoint(some_steps, x, first, last, use_reentrant=False)
-    return x
+    return in_segments(some_steps, x, num_steps, memory, lambda first, last: [act])
 
 
 @dataclass(frozen=True)
@@ -266,9 +267,9 @@ class _Run:
     def segments(self) -> list[tuple[int, int]]:
         """First and last + 1 of the steps of each segment."""
         if self.memory == "checkpoint":
-            return _segments(self.num_steps, _root(self.num_steps))
+            return segments(self.num_steps, root(self.num_steps))
         walk = WALK if self.activation == "tanh" else self.num_steps
-        return _segments(self.num_steps, walk)
+        return segments(self.num_steps, walk)
 
     def forward(self, x: Tensor, weights: Weights, keep: bool) -> tuple[Tensor, list[list[Tensor]]]:
         """The last states; for each segment what is kept of it: its first states, or its steps."""
@@ -362,11 +363,3 @@ def _contiguous(weights: Weights) -> Weights:
     """Detached weights as the kernels read them."""
     bias = None if weights.bias is None else weights.bias.detach().contiguous()
     return Weights(weights.own.detach().contiguous(), weights.neighbour.detach().contiguous(), bias)
-
-
-def _segments(count: int, length: int) -> list[tuple[int, int]]:
-    return [(first, min(first + length, count)) for first in range(0, count, length)]
-
-
-def _root(count: int) -> int:
-    return math.isqrt(count - 1) + 1 if count > 1 else 1

@@ -138,6 +138,29 @@ def test_values_must_match_the_pattern(native):
         _ = wrong @ torch.ones(3, 16)
 
 
+@pytest.mark.parametrize("nodes", [2, 4])
+def test_states_must_match_the_pattern(native, nodes):
+    """Before C++ reads or writes beyond them."""
+    operator, x = by_hand([0, 1, 2, 3], [0, 1, 2]), torch.ones(nodes, 16)
+    csr, value, weight = operator.pattern.csr, operator.value, torch.eye(16).unsqueeze(0)
+    steps = calls.Steps(csr, value, weight, weight, None, None, 0.1, "identity", 1)
+    kept = (torch.zeros(1, 3, 16), None, None)
+    with pytest.raises(ValueError, match=rf"x has shape \[{nodes}, 16\]; the operator of shape"):
+        calls.multiply(native, csr, value, x)
+    with pytest.raises(ValueError, match=rf"x has shape \[{nodes}, 16\], the operator \[3, 3\]"):
+        calls.forward(native, steps, x, keep=False)
+    with pytest.raises(ValueError, match=rf"grad has shape \[{nodes}, 16\], the operator"):
+        calls.backward(native, steps, x, kept, None)
+
+
+def test_states_must_match_the_weights(native):
+    operator, weight = by_hand([0, 1, 2, 3], [0, 1, 2]), torch.eye(16).unsqueeze(0)
+    csr, value = operator.pattern.csr, operator.value
+    steps = calls.Steps(csr, value, weight, weight, None, None, 0.1, "identity", 1)
+    with pytest.raises(ValueError, match=r"x has shape \[3, 8\].*weights \[1, 16, 16\]"):
+        calls.forward(native, steps, torch.ones(3, 8), keep=False)
+
+
 @pytest.mark.parametrize("channels", [1, 5, 16, 64, 80])
 def test_products_agree_for_all_instruction_sets(native, isa, channels):
     generator = torch.Generator().manual_seed(0)

@@ -91,6 +91,11 @@ def multiply(library: NativeLibrary, csr: "CSR", value: Tensor, x: Tensor) -> Te
     """`A @ x` for `x` of shape `[columns, channels]`; both tensors passed `unfit`."""
     check_pattern(library, csr)
     _check_values(csr, value)
+    if x.dim() != 2 or x.size(0) != csr.shape[1]:
+        raise ValueError(
+            f"x has shape {list(x.shape)}; the operator of shape {list(csr.shape)} multiplies "
+            f"[{csr.shape[1]}, channels]"
+        )
     value, x = value.contiguous(), x.contiguous()
     out = rooms.empty(library, (csr.shape[0], x.size(1)), x.dtype)
     library.call(
@@ -273,6 +278,7 @@ def forward(
     library: NativeLibrary, steps: Steps, x: Tensor, keep: bool
 ) -> tuple[Tensor, KeptTensors]:
     """The states after the steps, and what their gradient will need."""
+    _check_states("x", x, steps)
     nodes, channels = x.shape
     width = padded_width(channels, x.dtype)
     tanh = steps.activation == "tanh"
@@ -310,6 +316,7 @@ def backward(
     grad_weights: tuple[Tensor, Tensor, Tensor | None] | None,
 ) -> Tensor:
     """The gradient in the first states; those in the weights are added to `grad_weights`."""
+    _check_states("grad", grad, steps)
     nodes, channels = grad.shape
     width = padded_width(channels, grad.dtype)
     start = _padded(grad, steps, width)
@@ -350,4 +357,14 @@ def _check_values(csr: "CSR", value: Tensor) -> None:
     if value.shape != (csr.col.numel(),):
         raise ValueError(
             f"the operator has values of shape {list(value.shape)} for {csr.col.numel()} entries"
+        )
+
+
+def _check_states(name: str, states: Tensor, steps: Steps) -> None:
+    """C++ takes the number of nodes from the pattern and that of channels from the weights."""
+    nodes, channels = steps.csr.shape[1], steps.own.size(-1)
+    if states.shape != (nodes, channels) or steps.csr.shape[0] != nodes:
+        raise ValueError(
+            f"{name} has shape {list(states.shape)}, the operator {list(steps.csr.shape)} and the "
+            f"weights {list(steps.own.shape)}; expected [N, d], [N, N] and [K, d, d]"
         )

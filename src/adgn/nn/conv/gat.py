@@ -1,5 +1,7 @@
 """The attention layer of graph attention networks."""
 
+import math
+
 import torch
 import torch_geometric.nn as pyg
 from torch import Tensor
@@ -103,7 +105,8 @@ class GATConv(GraphConvolution, pyg.GATConv):  # type: ignore[misc]
             )
         csr = operator.pattern.csr
         weight = operator.value.unsqueeze(-1)
-        attention = self._attention(sent, csr.row.long(), csr.col.long(), weight)
+        silent = weight == 0 if operator.has_zero_values else None
+        attention = self._attention(sent, csr.row.long(), csr.col.long(), weight, silent=silent)
         heads = [
             SparseOperator(operator.pattern, shares.contiguous()) @ states
             for shares, states in zip(attention.unbind(1), sent.unbind(1), strict=True)
@@ -126,8 +129,18 @@ class GATConv(GraphConvolution, pyg.GATConv):  # type: ignore[misc]
         source: Tensor,
         weight: Tensor | None = None,
         bonus: Tensor | None = None,
+        silent: Tensor | None = None,
     ) -> Tensor:
-        r"""$\alpha$ for each pair of target and source and each head, `[pairs, heads]`."""
+        r"""$\alpha$ for each pair of target and source and each head, `[pairs, heads]`.
+
+        Args:
+            sent: What nodes send, `[N, heads, channels]`.
+            target: `[pairs]`.
+            source: `[pairs]`.
+            weight: How often a pair counts, `[pairs, 1]`.
+            bonus: Added to the logits, `[pairs, heads]`.
+            silent: Which pairs have weight 0, `[pairs, 1]`; `None`: no pair has.
+        """
         heard = (sent * self.att_src).sum(-1)
         hearing = (sent * self.att_dst).sum(-1)
         logits = heard[source] + hearing[target]
@@ -136,8 +149,17 @@ class GATConv(GraphConvolution, pyg.GATConv):  # type: ignore[misc]
         logits = functional.leaky_relu(logits, self.negative_slope)
         # The largest logit of a target is taken off all of them, so that exp cannot overflow.
         index = target.unsqueeze(-1).expand_as(logits)
-        top = torch.full_like(hearing, -torch.inf).scatter_reduce(0, index, logits, "amax")
-        shares = (logits - top.detach()[target]).exp()
+        counted = logits.detach()
+        if silent is not None:
+            counted = counted.masked_fill(silent, -torch.inf)
+        top = torch.full_like(hearing, -torch.inf).scatter_reduce(0, index, counted, "amax")
+        lead = logits - top[target]
+        if silent is not None:
+            # A pair of weight 0 may lead by any amount, or by ∞ where a target has no other pairs;
+            # its share must be finite before the weight makes it 0.
+            lead = lead.masked_fill(lead == torch.inf, 0.0)
+            lead = lead.clamp(max=math.log(torch.finfo(lead.dtype).max) / 2)
+        shares = lead.exp()
         if weight is not None:
             shares = shares * weight
         total = torch.zeros_like(hearing).index_add(0, target, shares)

@@ -10,7 +10,6 @@ from adgn.graph import Adjacency
 from adgn.graph.checks import check_count, check_flag
 from adgn.nn.antisymmetric import AntiSymmetricConv, as_one_integration, integrate_layers
 from adgn.nn.conv import GraphConvolution
-from adgn.nn.integration import Memory
 from adgn.nn.models.spaces import (
     HETEROPHILY,
     HETEROPHILY_TABLE,
@@ -21,6 +20,7 @@ from adgn.nn.models.spaces import (
 from adgn.nn.network import GraphNetwork, Level
 from adgn.nn.registry import ModelOptions, register_model
 from adgn.nn.resolve import Activation
+from adgn.nn.segments import Memory, in_segments
 
 
 class AntiSymmetricPropagation(nn.Module):
@@ -56,6 +56,7 @@ class AntiSymmetricPropagation(nn.Module):
             )
         steps = [num_layers] if weight_sharing else [1] * num_layers
         self.num_layers = num_layers
+        self.memory: Memory = options.get("memory", "full")
         self.layers = nn.ModuleList(
             AntiSymmetricConv(channels, phi, num_iters=count, **options) for count in steps
         )
@@ -74,9 +75,21 @@ class AntiSymmetricPropagation(nn.Module):
         alike = as_one_integration(self.layers)
         if alike is not None:
             return integrate_layers(alike, self.num_layers, x, edge_index, **kwargs)
-        for layer in self.layers:
-            x = layer(x, edge_index, **kwargs)
-        return x
+        if len(self.layers) == 1:
+            states: Tensor = self.layers[0](x, edge_index, **kwargs)
+            return states
+
+        layers = list(self.layers)
+
+        def some_layers(x: Tensor, first: int, last: int) -> Tensor:
+            for layer in layers[first:last]:
+                x = layer(x, edge_index, **kwargs)
+            return x
+
+        def modules(first: int, last: int) -> list[object]:
+            return [part for layer in layers[first:last] for part in (layer.phi, layer.act)]
+
+        return in_segments(some_layers, x, len(layers), self.memory, modules)
 
     def trajectory(
         self, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None, **kwargs: Any
@@ -154,7 +167,9 @@ class ADGNOptions(ModelOptions):
     },
     note="Aggregation and weight sharing are variants with a row of their own in the paper's "
     "tables, not part of a grid. A Φ other than `sum` also reads the node's own state (by a self "
-    "loop or a weight of its own), which the theory's bound on the Jacobian does not cover.",
+    "loop or a weight of its own): for γ = 0 the eigenvalues of a node's Jacobian are then not on "
+    "the imaginary axis but within the norm of Φ's derivative in that state from it. For `gcn` "
+    "this is ‖V‖ / d̂, with d̂ the node's degree and one for its self loop.",
 )
 class ADGN(GraphNetwork):
     r"""The anti-symmetric deep graph network of [Gravina, Bacciu and Gallicchio (ICLR 2023)](https://openreview.net/forum?id=J3Y7cgZOOS).
