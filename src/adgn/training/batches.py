@@ -284,8 +284,11 @@ class LoaderBatches:
 def labelled_batch(data: Any, split: Split, device: torch.device | str = "cpu") -> LabelledBatch:
     """PyG data as a batch: `x`, `edge_index`, `y`, and what else the data carry.
 
-    A mask of the split (`train_mask`, …) or `mask` says which rows are scored. Where `y` has a row
-    per node and there are several graphs, each graph has the same share in the loss.
+    A mask of the split (`train_mask`, …) or `mask` says which rows are scored. Where the data are a
+    sampled neighbourhood (PyG's `NeighborLoader` gives `n_id`, `input_id` and the number of seeds
+    as `batch_size`), no row but the seeds, which come first, is scored: the others have lost
+    neighbours and may belong to another split. Where `y` has a row per node and there are several
+    graphs, each graph has the same share in the loss.
 
     Args:
         data: A `Data` or `Batch` of PyG with `x`, `edge_index` and `y`.
@@ -312,14 +315,17 @@ def labelled_batch(data: Any, split: Split, device: torch.device | str = "cpu") 
     y: Tensor = data.y
     nodes, graph_of_node = int(data.num_nodes or 0), data.get("batch")
     graphs = int(getattr(data, "num_graphs", 1) or 1)
-    by_node = y.size(0) == nodes and not (graphs == nodes and y.size(0) == graphs)
+    seeds = _seeds(data)
     mask = data.get(f"{split}_mask")
     mask = data.get("mask") if mask is None else mask
     if mask is not None and mask.dim() != 1:
         raise ValueError(
             f"the {split} mask has shape {list(mask.shape)}; choose one split: a mask [nodes]"
         )
+    by_node = y.size(0) == nodes and (graphs != nodes or seeds is not None or mask is not None)
     rows = None if mask is None else mask.nonzero().view(-1)
+    if seeds is not None:
+        rows = torch.arange(seeds, device=y.device) if rows is None else rows[rows < seeds]
     batch = LabelledBatch(
         x=data.x,
         graph=data.edge_index,
@@ -346,3 +352,10 @@ def labelled_batch(data: Any, split: Split, device: torch.device | str = "cpu") 
     scored = int((count > 0).sum())
     share = (count * scored).reciprocal()
     return replace(batch, size=scored, weight=share[owner])
+
+
+def _seeds(data: Data) -> int | None:
+    """How many rows are the seeds of a sampled neighbourhood; `None` where data are no such."""
+    seeds = data.get("batch_size")
+    sampled = data.get("n_id") is not None or data.get("input_id") is not None
+    return seeds if sampled and isinstance(seeds, int) else None
