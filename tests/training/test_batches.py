@@ -201,3 +201,20 @@ def test_a_batch_size_that_no_sampler_set_means_nothing():
     data = sampled(2, 5)
     del data.n_id, data.input_id
     assert labelled_batch(data, "train").y.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_batches_without_a_scored_row_are_passed_over():
+    edges = torch.tensor([[0], [1]])
+    masks = [[False, False], [True, False], [False, False], [True, True]]
+    loader = [
+        Data(x=torch.full((2, 1), float(i)), edge_index=edges, y=torch.arange(2))
+        for i, _ in enumerate(masks)
+    ]
+    for data, mask in zip(loader, masks, strict=True):
+        data.train_mask = torch.tensor(mask)
+    source = LoaderBatches(loader, "train")
+    assert [int(batch.x[0]) for batch in source.batches(0)] == [1, 3]
+    assert [int(batch.x[0]) for batch in source.batches(0, first=1)] == [3]
+    nobody = LoaderBatches([loader[0], loader[2]], "train")
+    with pytest.raises(ValueError, match="the train mask selects no node in any of the 2 batches"):
+        list(nobody.batches(0))

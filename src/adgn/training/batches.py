@@ -231,7 +231,8 @@ class LoaderBatches:
     """The batches of a PyG loader (or any iterable of PyG data), the same for the same pass.
 
     The loader draws its random numbers (order, random transforms, worker seeds) from a stream of
-    its own, which starts anew from the seed and the number of each pass.
+    its own, which starts anew from the seed and the number of each pass. A batch in which no row is
+    scored, as sampled parts of a graph may be, is passed over.
 
     Args:
         loader: Gives `torch_geometric.data.Data` or `Batch` objects.
@@ -254,7 +255,11 @@ class LoaderBatches:
         self.device = torch.device(device)
 
     def batches(self, number: int, first: int = 0) -> Iterator[LabelledBatch]:
-        """The batches of pass `number`, starting with batch `first`."""
+        """The batches of pass `number`, starting with batch `first`.
+
+        Raises:
+            ValueError: There are batches, but no row of them is scored.
+        """
         outside = random_state()
         seed = derived_seed(self.seed, "loader", number)
         seed_all(seed)
@@ -262,23 +267,32 @@ class LoaderBatches:
         if generator is not None:
             generator.manual_seed(seed)
         iterator = iter(self.loader)
-        place = 0
+        place = passed_over = 0
         while True:
             try:
                 data = next(iterator)
             except StopIteration:
                 restore_random_state(outside)
-                return
+                break
             except BaseException:
                 restore_random_state(outside)
                 raise
             inside = random_state()
             restore_random_state(outside)
-            if place >= first:
-                yield labelled_batch(data, self.split, self.device)
-            place += 1
+            batch = labelled_batch(data, self.split, self.device)
+            if batch.y.size(0) == 0:
+                passed_over += 1
+            else:
+                if place >= first:
+                    yield batch
+                place += 1
             outside = random_state()
             restore_random_state(inside)
+        if passed_over and not place:
+            raise ValueError(
+                f"the {self.split} mask selects no node in any of the {passed_over} batches of the "
+                f"loader; give data whose {self.split}_mask (or mask) selects some"
+            )
 
 
 def labelled_batch(data: Any, split: Split, device: torch.device | str = "cpu") -> LabelledBatch:
