@@ -352,3 +352,44 @@ def test_result_is_valid_json_for_every_reader(tiny, tmp_path):
     assert json.loads(result, parse_constant=refuse)["task"] == "graph-transfer"
     lines = [json.loads(line, parse_constant=refuse) for line in metrics]
     assert [line["epoch"] for line in lines] == [1, 2, 3, 4]
+
+
+@pytest.fixture
+def from_a_gpu(tiny, tmp_path):
+    """A run in its second epoch whose configuration names a GPU that this machine has not."""
+    folder = tmp_path / "run"
+    with pytest.raises(Interrupted):
+        train(tiny, run_dir=folder, observers=[StopAfter(3)])
+    config = folder / "config.toml"
+    config.write_text(config.read_text().replace('device = "cpu"', 'device = "cuda:99"'))
+    return folder
+
+
+def test_a_run_of_a_gpu_can_be_opened_without_one(from_a_gpu, tiny, tmp_path):
+    whole = train(tiny, run_dir=tmp_path / "whole")
+    with pytest.raises(ConfigError, match=r"has device='cuda:99'.*torch sees.*device='cpu'"):
+        resume(from_a_gpu)
+    before = (from_a_gpu / "config.toml").read_bytes()
+    result = resume(from_a_gpu, device="cpu")
+    assert result.scores == whole.scores
+    assert result.config.device == "cpu"
+    assert (from_a_gpu / "config.toml").read_bytes() == before
+    assert evaluate(from_a_gpu, device="cpu") == dict(whole.scores)
+    assert open_run(from_a_gpu, device="cpu").config.device == "cpu"
+    (_, batch), *_ = predict(from_a_gpu, ["test"], device="cpu")
+    assert batch["target"].device.type == "cpu"
+    with pytest.raises(ConfigError, match=r"has device='cuda:99'.*torch sees.*device='cpu'"):
+        evaluate(from_a_gpu)
+    with pytest.raises(ConfigError, match="device='gpu' is not known"):
+        evaluate(from_a_gpu, device="gpu")
+
+
+def test_the_device_may_change_when_a_run_goes_on(from_a_gpu, tiny):
+    assert train(tiny, run_dir=from_a_gpu, resume=True).epochs == 4
+
+
+def test_a_missing_device_is_told_before_anything_is_loaded_or_written(tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr("adgn.training.api.task_entry", None)  # looking for data would fail
+    with pytest.raises(ConfigError, match="device='cuda:99' is not there: torch sees"):
+        train(tiny, run_dir=tmp_path / "run", device="cuda:99")
+    assert not (tmp_path / "run").exists()

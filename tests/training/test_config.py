@@ -113,3 +113,7 @@ def test_merging_leaves_its_arguments_as_they_are():
     base, over = {"a": {"b": 1, "c": 2}}, {"a": {"b": 3}}
     assert merged(base, over) == {"a": {"b": 3, "c": 2}}
     assert base == {"a": {"b": 1, "c": 2}}
+
+
+def test_a_configuration_may_name_a_device_of_another_machine():
+    assert TrainConfig("sssp", device="cuda:99").device == "cuda:99"

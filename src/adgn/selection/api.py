@@ -32,6 +32,7 @@ from adgn.selection.storage import (
 from adgn.selection.study import open_study, plan, requeue, start_study
 from adgn.selection.worker import WorkerSpec, first_cause
 from adgn.training import resolve_config
+from adgn.training.devices import resolve_device
 from adgn.training.files import RUN_AGAIN, write_atomically
 
 __all__ = ["StudyFolder", "check_place", "select", "terminate_as_interrupt"]
@@ -191,6 +192,8 @@ def select(
         )
     if isinstance(where, RayExecutor):
         where.check()  # before anything is written
+    elif isinstance(where, LocalExecutor) and definition is not None:
+        resolve_device(definition.base.device)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     place.path.mkdir(parents=True, exist_ok=True)
     if definition is None and url == sqlite_url(place.path):

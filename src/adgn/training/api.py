@@ -9,6 +9,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from adgn.nn import GraphNetwork
@@ -84,6 +85,7 @@ def train(
         (2, ['test', 'train', 'val'])
     """
     resolved = resolve_config(config, sections)
+    resolve_device(resolved.device)  # before anything is loaded or written
     if run_dir is None:
         if resume:
             raise RunError("resume=True needs a run_dir to go on from")
@@ -104,10 +106,18 @@ def resume(
     *,
     observers: Sequence[Observer] = (),
     progress: Progress | None = None,
+    device: str | None = None,
 ) -> RunResult:
     """Goes on with a run that was stopped, exactly as if it had not been.
 
     A finished run is evaluated again and changes nothing.
+
+    Args:
+        run_dir: A run directory.
+        observers: Told about every step and epoch.
+        progress: Told how far the preparation of a data set is.
+        device: Where to compute from now on; `None`: where the run did. On another device the last
+            bits of the scores may differ.
 
     Raises:
         RunError: There is no run, it is in use, or its state is damaged or of a newer version.
@@ -124,9 +134,25 @@ def resume(
         True
     """
     directory = RunDirectory(run_dir)
-    config = directory.config()
+    config = _config_on(directory, device)
     with directory.lock():
         return _run(config, directory, observers, progress)
+
+
+def _config_on(directory: RunDirectory, device: str | None) -> TrainConfig:
+    """The configuration of a run, to be computed on a device that is there."""
+    config = directory.config()
+    if device is not None:
+        resolve_device(device)
+        return config.model_copy(update={"device": device})
+    try:
+        resolve_device(config.device)
+    except ConfigError as error:
+        raise ConfigError(
+            f"the run in {directory.path} has device={config.device!r}, but here torch sees "
+            f"{torch.cuda.device_count()} GPUs; give device='cpu' (`--device cpu`)"
+        ) from error
+    return config
 
 
 def prepare(
@@ -262,25 +288,32 @@ def _fit(prepared: Prepared, directory: RunDirectory | None, evaluate_test: bool
     return result
 
 
-def open_run(run_dir: str | Path) -> Prepared:
+def open_run(run_dir: str | Path, *, device: str | None = None) -> Prepared:
     """The data and the network of a run, with its best weights.
+
+    Args:
+        run_dir: A run directory, of a finished run or of one that has begun.
+        device: Where to compute; `None`: where the run did.
 
     Example:
         >>> model = open_run("runs/sssp-adgn-41").model  # doctest: +SKIP
     """
     directory = RunDirectory(run_dir)
-    prepared = prepare(directory.config())
+    prepared = prepare(_config_on(directory, device))
     weights, _ = load_weights(directory.best_file)
     load_into(prepared.model, weights, directory.best_file)
     return prepared
 
 
-def evaluate(run_dir: str | Path, splits: Sequence[Split] | None = None) -> dict[str, Scores]:
+def evaluate(
+    run_dir: str | Path, splits: Sequence[Split] | None = None, *, device: str | None = None
+) -> dict[str, Scores]:
     """The scores of a run's best weights, on all splits or on some.
 
     Args:
         run_dir: A run directory, of a finished run or of one that has begun.
         splits: `"train"`, `"val"` or `"test"`; `None`: all.
+        device: Where to compute; `None`: where the run did.
 
     Example:
         >>> import tempfile, adgn
@@ -293,7 +326,7 @@ def evaluate(run_dir: str | Path, splits: Sequence[Split] | None = None) -> dict
         >>> scores == {"test": result.scores["test"]}
         True
     """
-    prepared = open_run(run_dir)
+    prepared = open_run(run_dir, device=device)
     sources = prepared.data.sources
     for split in splits or ():
         if split not in sources:
@@ -305,9 +338,14 @@ def evaluate(run_dir: str | Path, splits: Sequence[Split] | None = None) -> dict
 
 
 def predict(
-    run_dir: str | Path, splits: Sequence[Split] | None = None
+    run_dir: str | Path, splits: Sequence[Split] | None = None, *, device: str | None = None
 ) -> Iterator[tuple[Split, Mapping[str, Tensor]]]:
     """The predictions of a run's best weights, batch by batch.
+
+    Args:
+        run_dir: A run directory, of a finished run or of one that has begun.
+        splits: `"train"`, `"val"` or `"test"`; `None`: all.
+        device: Where to compute; `None`: where the run did.
 
     Yields:
         The split and, for the scored rows of a batch, `prediction` (values, or classes), `output`
@@ -324,7 +362,7 @@ def predict(
         >>> split, sorted(batch), batch["prediction"].shape
         ('test', ['output', 'prediction', 'target'], torch.Size([8, 1]))
     """
-    prepared = open_run(run_dir)
+    prepared = open_run(run_dir, device=device)
     answer = prepared.trainer.objective.answer
     for split in splits or list(prepared.data.sources):
         if split not in prepared.data.sources:

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, field_validator, model_validator
 
+from adgn.training.devices import check_device_name
 from adgn.training.models import check_model_options, model_options
 
 __all__ = [
@@ -268,10 +269,9 @@ class TrainConfig(Section):
 
     @field_validator("device")
     @classmethod
-    def _device_exists(cls, name: str) -> str:
-        from adgn.training.devices import check_device
-
-        check_device(name)
+    def _device_has_a_name(cls, name: str) -> str:
+        # Whether it is there is no question of the configuration, which another machine may read.
+        check_device_name(name)
         return name
 
 

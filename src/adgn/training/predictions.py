@@ -16,12 +16,17 @@ __all__ = ["write_predictions"]
 _FORMATS = (".csv", ".safetensors")
 
 
-def write_predictions(run_dir: str | Path, out: str | Path) -> int:
+def write_predictions(run_dir: str | Path, out: str | Path, *, device: str | None = None) -> int:
     """Writes the predictions of a run's best weights for every split.
 
     A CSV file has a row per scored node or graph, in the order of the data: `split`, `row` (its
     number within the split), `prediction`, `target`. A safetensors file has for each split the
     tensors `<split>.prediction`, `<split>.output` and `<split>.target`.
+
+    Args:
+        run_dir: A run directory.
+        out: The file.
+        device: Where to compute; `None`: where the run did.
 
     Returns:
         How many predictions were written.
@@ -32,7 +37,7 @@ def write_predictions(run_dir: str | Path, out: str | Path) -> int:
     if not path.parent.is_dir():
         raise ConfigError(f"out={str(out)!r} is in a folder that does not exist: {path.parent}")
     parts: dict[str, list[torch.Tensor]] = {}
-    for split, batch in predict(run_dir):
+    for split, batch in predict(run_dir, device=device):
         for name, tensor in batch.items():
             parts.setdefault(f"{split}.{name}", []).append(tensor.detach().cpu())
     tensors = {name: torch.cat(pieces) for name, pieces in parts.items()}

@@ -28,6 +28,8 @@ __all__ = ["RunDirectory", "RunJournal", "strict_json"]
 
 # A state is not written again before this many times the time that the last one took.
 _SAVE_COST = 40
+# Where to compute may change from one session of a run to the next.
+_MAY_CHANGE = ("device",)
 
 
 class RunDirectory:
@@ -84,7 +86,7 @@ class RunDirectory:
             )
 
     def begin(self, config: TrainConfig) -> None:
-        """Writes the configuration, or checks that the run there has the same one.
+        """Writes the configuration, or checks that the run there has the same one (on any device).
 
         Raises:
             RunError: A run with another configuration is there.
@@ -92,7 +94,9 @@ class RunDirectory:
         if not self.config_file.exists():
             write_atomically(self.config_file, to_toml(config).encode())
             return
-        differences = config_differences(self.config().model_dump(), config.model_dump())
+        differences = config_differences(
+            self.config().model_dump(), config.model_dump(), apart_from=_MAY_CHANGE
+        )
         if differences:
             raise RunError(
                 f"{self.path} holds a run with another configuration ({'; '.join(differences[:3])}"
@@ -169,7 +173,7 @@ class RunDirectory:
             return None
         state = self.states.load()
         ours = json.loads(json.dumps(config.model_dump()))
-        differences = config_differences(ours, state["config"])
+        differences = config_differences(ours, state["config"], apart_from=_MAY_CHANGE)
         if differences:
             raise RunError(
                 f"{self.config_file} does not belong to the state in {self.states.folder} "
