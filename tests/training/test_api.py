@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -393,3 +394,24 @@ def test_a_missing_device_is_told_before_anything_is_loaded_or_written(tiny, tmp
     with pytest.raises(ConfigError, match="device='cuda:99' is not there: torch sees"):
         train(tiny, run_dir=tmp_path / "run", device="cuda:99")
     assert not (tmp_path / "run").exists()
+
+
+def test_a_finished_run_without_its_state_is_evaluated_and_left_alone(tiny, tmp_path):
+    tiny["stopping"] = {"patience": 1}
+    tiny["loop"]["max_epochs"] = 40
+    folder = tmp_path / "run"
+    first = train(tiny, run_dir=folder)
+    shutil.rmtree(folder / "state")
+    before = contents(folder), (folder / "result.json").read_bytes()
+    for again in (resume(folder), train(tiny, run_dir=folder, resume=True)):
+        assert (contents(folder), (folder / "result.json").read_bytes()) == before
+        assert not (folder / "state").exists()
+        for name in ("config", "scores", "best_epoch", "epochs", "stopped", "constant"):
+            assert getattr(again, name) == getattr(first, name), name
+        for name in ("published", "notes", "parameters", "history", "run_dir"):
+            assert getattr(again, name) == getattr(first, name), name
+        assert again.seconds == pytest.approx(first.seconds, abs=1e-3)
+        ours, theirs = again.model.state_dict(), first.model.state_dict()
+        assert all(torch.equal(ours[key], theirs[key]) for key in theirs)
+    unseen = train(tiny, run_dir=folder, resume=True, evaluate_test=False)
+    assert set(unseen.scores) == {"train", "val"}

@@ -228,7 +228,7 @@ def run_scores(
             evaluate_test=False,
             observers=observers,
         )
-        # A finished run is never resumed, and its state is several times as large as its weights.
+        # A finished run needs its weights alone; the state is several times as large.
         shutil.rmtree(directory.states.folder, ignore_errors=True)
     result = directory.result() or {}
     return {

@@ -10,7 +10,6 @@ from types import FrameType
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from adgn.nn import GraphNetwork
 from adgn.training.batches import PackedBatches, Split
@@ -32,7 +31,7 @@ from adgn.training.tasks import TaskData, task_entry
 from adgn.training.tasks.entry import Progress
 from adgn.training.trainer import Journal, MemoryJournal, Observer, Trainer
 
-__all__ = ["Prepared", "evaluate", "open_run", "predict", "prepare", "resume", "train"]
+__all__ = ["Prepared", "evaluate", "open_run", "prepare", "resume", "train"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,10 +235,13 @@ def _run(
     progress: Progress | None,
     evaluate_test: bool = True,
 ) -> RunResult:
-    state = None if directory is None else directory.load_state(config)
     if directory is None:
         prepared = prepare(config, observers=observers, progress=progress)
         return _fit(prepared, None, evaluate_test)
+    state = directory.load_state(config)
+    finished = directory.result() if state is None else None
+    if finished is not None:  # its state was removed to save room
+        return _finished(config, directory, finished, progress, evaluate_test)
     journal_on_disk = RunJournal(directory, config, state and state["metrics"])
     with journal_on_disk.metrics:
         prepared = prepare(config, journal=journal_on_disk, observers=observers, progress=progress)
@@ -258,11 +260,7 @@ def _fit(prepared: Prepared, directory: RunDirectory | None, evaluate_test: bool
     with _stop_on_interrupt(trainer):
         stopped = trainer.fit()
     trainer.restore_best()
-    scores = {
-        split: trainer.evaluate(split, source=source)
-        for split, source in data.sources.items()
-        if evaluate_test or split != "test"
-    }
+    scores = _scores(prepared, evaluate_test)
     journal = trainer.journal
     history = journal.lines if isinstance(journal, MemoryJournal) else []
     if directory is not None and isinstance(journal, RunJournal):
@@ -288,6 +286,40 @@ def _fit(prepared: Prepared, directory: RunDirectory | None, evaluate_test: bool
     return result
 
 
+def _scores(prepared: Prepared, evaluate_test: bool) -> dict[Split, Scores]:
+    return {
+        split: prepared.trainer.evaluate(split, source=source)
+        for split, source in prepared.data.sources.items()
+        if evaluate_test or split != "test"
+    }
+
+
+def _finished(
+    config: TrainConfig,
+    directory: RunDirectory,
+    result: Mapping[str, Any],
+    progress: Progress | None,
+    evaluate_test: bool,
+) -> RunResult:
+    """The result of a run that is over, from its files, which stay as they are."""
+    prepared = _with_best_weights(config, directory, progress)
+    return RunResult(
+        config=config,
+        scores=_scores(prepared, evaluate_test),
+        best_epoch=result["best_epoch"],
+        epochs=result["epochs"],
+        stopped=result["stopped"],
+        constant=prepared.data.constant,
+        published=task_entry(config.task.name).published(config),
+        notes=prepared.data.notes,
+        parameters=prepared.model.parameter_counts(),
+        seconds=result["seconds"],
+        history=directory.history(),
+        model=prepared.model,
+        run_dir=directory.path,
+    )
+
+
 def open_run(run_dir: str | Path, *, device: str | None = None) -> Prepared:
     """The data and the network of a run, with its best weights.
 
@@ -299,8 +331,14 @@ def open_run(run_dir: str | Path, *, device: str | None = None) -> Prepared:
         >>> model = open_run("runs/sssp-adgn-41").model  # doctest: +SKIP
     """
     directory = RunDirectory(run_dir)
-    prepared = prepare(_config_on(directory, device))
+    return _with_best_weights(_config_on(directory, device), directory, None)
+
+
+def _with_best_weights(
+    config: TrainConfig, directory: RunDirectory, progress: Progress | None
+) -> Prepared:
     weights, _ = load_weights(directory.best_file)
+    prepared = prepare(config, progress=progress)
     load_into(prepared.model, weights, directory.best_file)
     return prepared
 
@@ -335,41 +373,6 @@ def evaluate(
         split: prepared.trainer.evaluate(split, source=sources[split])
         for split in (splits or sources)
     }
-
-
-def predict(
-    run_dir: str | Path, splits: Sequence[Split] | None = None, *, device: str | None = None
-) -> Iterator[tuple[Split, Mapping[str, Tensor]]]:
-    """The predictions of a run's best weights, batch by batch.
-
-    Args:
-        run_dir: A run directory, of a finished run or of one that has begun.
-        splits: `"train"`, `"val"` or `"test"`; `None`: all.
-        device: Where to compute; `None`: where the run did.
-
-    Yields:
-        The split and, for the scored rows of a batch, `prediction` (values, or classes), `output`
-        (what the network gave) and `target`.
-
-    Example:
-        >>> import tempfile, adgn
-        >>> task = {"distance": 3, "train": 16, "val": 8, "test": 8}
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     result = adgn.train(
-        ...         "graph-transfer", task=task, loop={"max_epochs": 2}, run_dir=f"{folder}/run"
-        ...     )
-        ...     ((split, batch),) = predict(f"{folder}/run", ["test"])
-        >>> split, sorted(batch), batch["prediction"].shape
-        ('test', ['output', 'prediction', 'target'], torch.Size([8, 1]))
-    """
-    prepared = open_run(run_dir, device=device)
-    answer = prepared.trainer.objective.answer
-    for split in splits or list(prepared.data.sources):
-        if split not in prepared.data.sources:
-            known = ", ".join(prepared.data.sources)
-            raise ConfigError(f"split={split!r} is not there; choose from {known}")
-        for output, batch in prepared.trainer.outputs(split, prepared.data.sources[split]):
-            yield split, {"prediction": answer(output), "output": output, "target": batch.y}
 
 
 @contextmanager
