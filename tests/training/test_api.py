@@ -29,6 +29,7 @@ from adgn.training import (
     to_toml,
     train,
 )
+from adgn.training.checkpoint import load_weights, save_weights
 
 HERE = Path(__file__).parent
 FILES = ("config.toml", "metrics.jsonl", "best.safetensors")
@@ -296,7 +297,7 @@ def test_best_weights_of_another_model_are_refused(tiny, tmp_path):
     other = {**tiny, "model": {"name": "gcn", "hidden_channels": 4}}
     train(other, run_dir=tmp_path / "other")
     (tmp_path / "other" / "best.safetensors").replace(tmp_path / "run" / "best.safetensors")
-    with pytest.raises(RunError, match="weights of another model than ADGN"):
+    with pytest.raises(DamagedRunError, match=r"does not belong to.*model.name: 'adgn', not 'gcn'"):
         evaluate(tmp_path / "run")
 
 
@@ -385,7 +386,8 @@ def test_a_run_of_a_gpu_can_be_opened_without_one(from_a_gpu, tiny, tmp_path):
         evaluate(from_a_gpu, device="gpu")
 
 
-def test_the_device_may_change_when_a_run_goes_on(from_a_gpu, tiny):
+def test_what_scores_do_not_depend_on_may_change_when_a_run_goes_on(from_a_gpu, tiny):
+    tiny["checkpoint"] = {"every_epochs": 1}
     assert train(tiny, run_dir=from_a_gpu, resume=True).epochs == 4
 
 
@@ -415,3 +417,37 @@ def test_a_finished_run_without_its_state_is_evaluated_and_left_alone(tiny, tmp_
         assert all(torch.equal(ours[key], theirs[key]) for key in theirs)
     unseen = train(tiny, run_dir=folder, resume=True, evaluate_test=False)
     assert set(unseen.scores) == {"train", "val"}
+
+
+def test_a_configuration_changed_after_the_run_is_refused(tiny, tmp_path):
+    folder = tmp_path / "run"
+    train(tiny, run_dir=folder)
+    shutil.rmtree(folder / "state")
+    config = folder / "config.toml"
+    original = config.read_text()
+    config.write_text(original.replace("train = 12", "train = 13").replace("lr = 0.0", "lr = 0.1"))
+    named = r"config.toml does not belong to .*best.safetensors \(task.train: 13, not 12; optimizer"
+    for use in (evaluate, open_run, resume, lambda run: next(predict(run))):
+        with pytest.raises(DamagedRunError, match=named):
+            use(folder)
+    config.write_text(original.replace("every_seconds = 30.0", "every_seconds = 60.0"))
+    evaluate(folder)  # what the scores do not depend on
+
+
+def test_metrics_changed_after_the_run_are_refused(tiny, tmp_path):
+    folder = tmp_path / "run"
+    train(tiny, run_dir=folder)
+    shutil.rmtree(folder / "state")
+    metrics = folder / "metrics.jsonl"
+    metrics.write_text(metrics.read_text().replace('"epoch": 2', '"epoch": 7'))
+    with pytest.raises(DamagedRunError, match=r"metrics.jsonl is not the file that was written"):
+        resume(folder)
+
+
+def test_weights_of_an_earlier_version_have_no_configuration_to_compare(tiny, tmp_path):
+    result = train(tiny, run_dir=tmp_path / "run")
+    best = tmp_path / "run" / "best.safetensors"
+    weights, about = load_weights(best)
+    del about["config"]
+    save_weights(best, weights, about)
+    assert evaluate(tmp_path / "run") == dict(result.scores)

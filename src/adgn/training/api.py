@@ -282,7 +282,7 @@ def _fit(prepared: Prepared, directory: RunDirectory | None, evaluate_test: bool
         run_dir=None if directory is None else directory.path,
     )
     if directory is not None and not directory.result_file.exists():
-        directory.write_result(result.to_dict())
+        directory.write_result({**result.to_dict(), "metrics_sha256": directory.metrics_digest()})
     return result
 
 
@@ -314,7 +314,7 @@ def _finished(
         notes=prepared.data.notes,
         parameters=prepared.model.parameter_counts(),
         seconds=result["seconds"],
-        history=directory.history(),
+        history=directory.history(result.get("metrics_sha256")),
         model=prepared.model,
         run_dir=directory.path,
     )
@@ -337,7 +337,8 @@ def open_run(run_dir: str | Path, *, device: str | None = None) -> Prepared:
 def _with_best_weights(
     config: TrainConfig, directory: RunDirectory, progress: Progress | None
 ) -> Prepared:
-    weights, _ = load_weights(directory.best_file)
+    weights, about = load_weights(directory.best_file)
+    directory.check_weights(config, about)
     prepared = prepare(config, progress=progress)
     load_into(prepared.model, weights, directory.best_file)
     return prepared

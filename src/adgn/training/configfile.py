@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -150,27 +150,18 @@ def _toml(value: Any) -> str:
     raise TypeError(f"a setting is a {type(value).__name__}, which TOML has no form for")
 
 
-def config_differences(
-    left: Mapping[str, Any], right: Mapping[str, Any], *, apart_from: Collection[str] = ()
-) -> list[str]:
+def config_differences(left: Mapping[str, Any], right: Mapping[str, Any]) -> list[str]:
     """The keys in which two configurations differ, with both values.
-
-    Args:
-        left: Nested settings.
-        right: Nested settings.
-        apart_from: Keys that may differ, dotted.
 
     Example:
         >>> config_differences({"loop": {"max_epochs": 1}}, {"loop": {"max_epochs": 2}})
         ['loop.max_epochs: 1, not 2']
-        >>> config_differences({"device": "cpu"}, {"device": "cuda"}, apart_from=["device"])
-        []
     """
     flat_left, flat_right = dict(_flat(left)), dict(_flat(right))
     return [
         f"{key}: {flat_left.get(key)!r}, not {flat_right.get(key)!r}"
         for key in dict.fromkeys([*flat_left, *flat_right])
-        if flat_left.get(key) != flat_right.get(key) and key not in apart_from
+        if flat_left.get(key) != flat_right.get(key)
     ]
 
 
