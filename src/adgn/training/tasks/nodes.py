@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
-from pydantic import Field
+from pydantic import Field, StrictBool, StrictInt
 from torch import Tensor
 
 from adgn.data import BENCHMARKS, PAPER_DATA_SEEDS, NodeSplit, fixed_split, load, split_per_class
@@ -31,8 +31,10 @@ class NodeConfig(TaskConfig):
         description='"paper": 20 train and 30 validation nodes per class, or Geom-GCN\'s splits '
         'for heterophilic graphs; "public": the split that comes with the data set',
     )
-    split: int = Field(default=0, ge=0, description="which of the splits, from 0")
-    largest_component: bool = Field(default=False, description="keep the largest component only")
+    split: StrictInt = Field(default=0, ge=0, description="which of the splits, from 0")
+    largest_component: StrictBool = Field(
+        default=False, description="keep the largest component only"
+    )
     features: Literal["auto", "sparse", "dense"] = Field(
         default="auto", description="how features are kept; auto: sparse where it pays"
     )

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
-from pydantic import Field
+from pydantic import Field, StrictInt
 
 from adgn.data import TreeNeighborsMatch
 from adgn.data.published import PublishedValue, published_value
@@ -25,9 +25,13 @@ MAX_PASSES = 50_000
 class TreeConfig(TaskConfig):
     """The trees."""
 
-    radius: int = Field(default=3, ge=2, description="depth of the trees; the leaves are 2^radius")
-    data_seed: int = Field(default=11, ge=0, lt=2**32, description="of the values and the split")
-    permutations: int | None = Field(
+    radius: StrictInt = Field(
+        default=3, ge=2, description="depth of the trees; the leaves are 2^radius"
+    )
+    data_seed: StrictInt = Field(
+        default=11, ge=0, lt=2**32, description="of the values and the split"
+    )
+    permutations: StrictInt | None = Field(
         default=None, ge=1, description='permutations of the values; "none": the protocol\'s number'
     )
 
