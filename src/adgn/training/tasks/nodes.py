@@ -61,7 +61,7 @@ def entries() -> Iterator[TaskEntry]:
         )
 
 
-def _benchmark_defaults(task: Mapping[str, Any]) -> dict[str, Any]:
+def _benchmark_defaults(task: Mapping[str, Any], model: str) -> dict[str, Any]:
     return {
         "model": {"hidden_channels": 64, "num_layers": 10},
         "optimizer": {"name": "adamw", "lr": 0.001, "weight_decay": 0.1},
@@ -71,7 +71,7 @@ def _benchmark_defaults(task: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _heterophilic_defaults(task: Mapping[str, Any]) -> dict[str, Any]:
+def _heterophilic_defaults(task: Mapping[str, Any], model: str) -> dict[str, Any]:
     return {
         "model": {"hidden_channels": 128, "num_layers": 8},
         "optimizer": {"name": "adam", "lr": 0.01, "weight_decay": 0.01},

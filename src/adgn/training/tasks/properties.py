@@ -70,7 +70,7 @@ def entries() -> Iterator[TaskEntry]:
         )
 
 
-def _defaults(task: Mapping[str, Any]) -> dict[str, Any]:
+def _defaults(task: Mapping[str, Any], model: str) -> dict[str, Any]:
     return {
         "model": {"hidden_channels": 30, "num_layers": 20, "readout": "mlp"},
         "optimizer": {"name": "adam", "lr": 0.003, "weight_decay": 1e-6},

@@ -53,7 +53,7 @@ def entries() -> Iterator[TaskEntry]:
     )
 
 
-def _defaults(task: Mapping[str, Any]) -> dict[str, Any]:
+def _defaults(task: Mapping[str, Any], model: str) -> dict[str, Any]:
     distance = task.get("distance", TransferConfig.model_fields["distance"].default)
     layers = math.ceil(1.28 * distance) if isinstance(distance, int) and distance >= 1 else 1
     return {
