@@ -195,7 +195,7 @@ def select(
         where.check()  # before anything is written
         if definition is not None:
             check_ray_device(definition.base.device)
-    elif isinstance(where, LocalExecutor) and definition is not None:
+    elif executor == "local" and definition is not None:
         resolve_device(definition.base.device)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     place.path.mkdir(parents=True, exist_ok=True)
