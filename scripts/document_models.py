@@ -43,7 +43,7 @@ its parameters. The operator of a graph is built once and not per layer or step.
 SPACES = """\
 Keys of the search spaces are `model.<argument or option>` for what `build_model` takes and
 `optimizer.lr`, `optimizer.weight_decay` for the optimiser; a grid is the product of all values.
-The number of layers for trees is their depth plus one.
+The number of layers for trees is their depth; A-DGN has one more.
 """
 
 

@@ -39,6 +39,7 @@ def test_it_is_reproducible_and_options_reach_the_model(tmp_path):
         ((), "give either"),
         (("folder", "--model", "adgn"), "give either"),
         (("--model", "adgn", "--option", "epsilon"), "name=value"),
+        (("--model", "adgn", "--device", "cpu"), "goes with a run"),
     ],
 )
 def test_wrong_arguments_are_told(arguments, message, tmp_path):

@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -234,3 +235,16 @@ def test_the_papers_tasks_from_the_command_line(task, settings, request, tmp_pat
     scores = json.loads((tmp_path / "run" / "result.json").read_text())["scores"]
     assert set(scores) >= ({"train"} if task == "tree-neighbors-match" else {"train", "test"})
     assert RunDirectory(tmp_path / "run").config().task.name == task
+
+
+def test_a_run_of_a_gpu_on_a_machine_without_one(finished, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(finished[0], folder)
+    config = folder / "config.toml"
+    config.write_text(config.read_text().replace('device = "cpu"', 'device = "cuda:99"'))
+    assert "--device cpu" in fails("evaluate", folder)
+    for command in ("evaluate", "resume", "predict", "analyze"):
+        extra = {"predict": ["--out", tmp_path / "p.csv"], "analyze": ["--out", tmp_path / "a"]}
+        done = run(command, folder, "--device", "cpu", *extra.get(command, []))
+        assert done.exit_code == 0, done.output
+    assert "torch sees" in fails("train", *TINY, "--set", "device=cuda:99")

@@ -41,6 +41,26 @@ def test_trees_by_radius():
     assert published_value("tree-neighbors-match", "GIN", {}, radius=9) is None
 
 
+@pytest.mark.parametrize(
+    ("task", "options"),
+    [
+        ("diameter", {"phi": "sum", "train_recurrent": False}),
+        ("diameter", {"phi": "gcn", "weight_sharing": False, "train_recurrent": False}),
+        ("cs", {"phi": "gcn", "train_recurrent": False}),
+        ("cs", {"phi": "gcn", "weight_sharing": False}),
+        ("texas", {"phi": "sum", "weight_sharing": False}),
+        ("tree-neighbors-match", {"phi": "sum", "weight_sharing": False}),
+        ("tree-neighbors-match", {"phi": "gcn"}),
+        ("tree-neighbors-match", {"train_recurrent": False}),
+    ],
+)
+def test_variants_that_the_paper_did_not_run_have_no_value(task, options):
+    changed = ("train_recurrent", "weight_sharing") if "tree" not in task else tuple(options)
+    paper = {key: value for key, value in options.items() if key not in changed}
+    assert published_value(task, "A-DGN", paper, radius=3) is not None
+    assert published_value(task, "A-DGN", options, radius=3) is None
+
+
 def test_what_is_in_no_table():
     assert published_value("cora", "GCN", {}) is None
     assert published_value("graph-transfer", "GCN", {}) is None

@@ -20,6 +20,7 @@ from adgn.selection import (
     select,
 )
 from adgn.selection.study import kind
+from adgn.training import ConfigError
 from tests.selection.studies import (
     LONG,
     TOTAL,
@@ -204,6 +205,7 @@ def test_a_study_in_postgresql(tmp_path, undisturbed):
         ({"executor": "local", "threads": 0}, ExecutorError, "threads=0 is not valid"),
         ({"executor": "local", "ray_address": "h:1"}, SelectionError, "without executor='ray'"),
         ({"storage": "sqlite:////no/where/s.db"}, StorageError, "cannot use the storage"),
+        ({"executor": "local", "settings": {"device": "cuda:99"}}, ConfigError, "torch sees"),
         ({"study": "a/b"}, SelectionError, "is not a name"),
         ({"prune": "asha", "seeds": [1]}, SelectionError, "is a single run"),
         ({"task": None}, SelectionError, "task is missing"),

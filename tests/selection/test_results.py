@@ -8,7 +8,7 @@ from optuna.trial import TrialState, create_trial
 from adgn.selection import Protocol, SelectionError, StudyDefinition, StudyFolder, select
 from adgn.selection.results import choose
 from adgn.selection.storage import open_storage, sqlite_url
-from adgn.selection.study import start_study
+from adgn.selection.study import DEFINITION, start_study
 from adgn.training import read_config, resolve_config, train
 from tests.selection.studies import Nowhere
 
@@ -114,7 +114,7 @@ def test_files_and_scores_of_a_selection_per_split(per_split, tmp_path, monkeypa
         places[folder] = params["optimizer.lr"]
         return trained(definition, params, run, folder)
 
-    def scored(folder, splits):
+    def scored(folder, splits, **_):
         return {"test": {"accuracy": tested[places[folder]]}}
 
     monkeypatch.setattr("adgn.selection.results.run_scores", tracked)
@@ -151,3 +151,17 @@ def test_without_the_test_split(tiny):
     assert again.test["log10_mse"].mean is not None
     assert again.record["tested_before"] == []
     assert select(**tiny, evaluate_test=False).test == again.test
+
+
+def test_a_driver_without_a_gpu_scores_what_workers_with_one_trained(tiny):
+    result = select(**tiny)
+    folder = tiny["folder"]
+    for config in folder.glob("runs/*/*/config.toml"):
+        config.write_text(config.read_text().replace('device = "cpu"', 'device = "cuda:99"'))
+    study, definition = StudyFolder("tiny", folder).open()
+    settings = {**definition.settings, "device": "cuda:99"}
+    there = definition.model_copy(update={"settings": settings})
+    study.set_user_attr(DEFINITION, there.model_dump(mode="json"))
+    (folder / "selection.json").unlink()
+    again = select(study="tiny", folder=folder, executor=tiny["executor"])
+    assert again.test == result.test

@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -28,6 +29,7 @@ from adgn.training import (
     to_toml,
     train,
 )
+from adgn.training.checkpoint import load_weights, save_weights
 
 HERE = Path(__file__).parent
 FILES = ("config.toml", "metrics.jsonl", "best.safetensors")
@@ -295,7 +297,7 @@ def test_best_weights_of_another_model_are_refused(tiny, tmp_path):
     other = {**tiny, "model": {"name": "gcn", "hidden_channels": 4}}
     train(other, run_dir=tmp_path / "other")
     (tmp_path / "other" / "best.safetensors").replace(tmp_path / "run" / "best.safetensors")
-    with pytest.raises(RunError, match="weights of another model than ADGN"):
+    with pytest.raises(DamagedRunError, match=r"does not belong to.*model.name: 'adgn', not 'gcn'"):
         evaluate(tmp_path / "run")
 
 
@@ -352,3 +354,100 @@ def test_result_is_valid_json_for_every_reader(tiny, tmp_path):
     assert json.loads(result, parse_constant=refuse)["task"] == "graph-transfer"
     lines = [json.loads(line, parse_constant=refuse) for line in metrics]
     assert [line["epoch"] for line in lines] == [1, 2, 3, 4]
+
+
+@pytest.fixture
+def from_a_gpu(tiny, tmp_path):
+    """A run in its second epoch whose configuration names a GPU that this machine has not."""
+    folder = tmp_path / "run"
+    with pytest.raises(Interrupted):
+        train(tiny, run_dir=folder, observers=[StopAfter(3)])
+    config = folder / "config.toml"
+    config.write_text(config.read_text().replace('device = "cpu"', 'device = "cuda:99"'))
+    return folder
+
+
+def test_a_run_of_a_gpu_can_be_opened_without_one(from_a_gpu, tiny, tmp_path):
+    whole = train(tiny, run_dir=tmp_path / "whole")
+    with pytest.raises(ConfigError, match=r"has device='cuda:99'.*torch sees.*device='cpu'"):
+        resume(from_a_gpu)
+    before = (from_a_gpu / "config.toml").read_bytes()
+    result = resume(from_a_gpu, device="cpu")
+    assert result.scores == whole.scores
+    assert result.config.device == "cpu"
+    assert (from_a_gpu / "config.toml").read_bytes() == before
+    assert evaluate(from_a_gpu, device="cpu") == dict(whole.scores)
+    assert open_run(from_a_gpu, device="cpu").config.device == "cpu"
+    (_, batch), *_ = predict(from_a_gpu, ["test"], device="cpu")
+    assert batch["target"].device.type == "cpu"
+    with pytest.raises(ConfigError, match=r"has device='cuda:99'.*torch sees.*device='cpu'"):
+        evaluate(from_a_gpu)
+    with pytest.raises(ConfigError, match="device='gpu' is not known"):
+        evaluate(from_a_gpu, device="gpu")
+
+
+def test_what_scores_do_not_depend_on_may_change_when_a_run_goes_on(from_a_gpu, tiny):
+    tiny["checkpoint"] = {"every_epochs": 1}
+    assert train(tiny, run_dir=from_a_gpu, resume=True).epochs == 4
+
+
+def test_a_missing_device_is_told_before_anything_is_loaded_or_written(tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr("adgn.training.api.task_entry", None)  # looking for data would fail
+    with pytest.raises(ConfigError, match="device='cuda:99' is not there: torch sees"):
+        train(tiny, run_dir=tmp_path / "run", device="cuda:99")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_finished_run_without_its_state_is_evaluated_and_left_alone(tiny, tmp_path):
+    tiny["stopping"] = {"patience": 1}
+    tiny["loop"]["max_epochs"] = 40
+    folder = tmp_path / "run"
+    first = train(tiny, run_dir=folder)
+    shutil.rmtree(folder / "state")
+    before = contents(folder), (folder / "result.json").read_bytes()
+    for again in (resume(folder), train(tiny, run_dir=folder, resume=True)):
+        assert (contents(folder), (folder / "result.json").read_bytes()) == before
+        assert not (folder / "state").exists()
+        for name in ("config", "scores", "best_epoch", "epochs", "stopped", "constant"):
+            assert getattr(again, name) == getattr(first, name), name
+        for name in ("published", "notes", "parameters", "history", "run_dir"):
+            assert getattr(again, name) == getattr(first, name), name
+        assert again.seconds == pytest.approx(first.seconds, abs=1e-3)
+        ours, theirs = again.model.state_dict(), first.model.state_dict()
+        assert all(torch.equal(ours[key], theirs[key]) for key in theirs)
+    unseen = train(tiny, run_dir=folder, resume=True, evaluate_test=False)
+    assert set(unseen.scores) == {"train", "val"}
+
+
+def test_a_configuration_changed_after_the_run_is_refused(tiny, tmp_path):
+    folder = tmp_path / "run"
+    train(tiny, run_dir=folder)
+    shutil.rmtree(folder / "state")
+    config = folder / "config.toml"
+    original = config.read_text()
+    config.write_text(original.replace("train = 12", "train = 13").replace("lr = 0.0", "lr = 0.1"))
+    named = r"config.toml does not belong to .*best.safetensors \(task.train: 13, not 12; optimizer"
+    for use in (evaluate, open_run, resume, lambda run: next(predict(run))):
+        with pytest.raises(DamagedRunError, match=named):
+            use(folder)
+    config.write_text(original.replace("every_seconds = 30.0", "every_seconds = 60.0"))
+    evaluate(folder)  # what the scores do not depend on
+
+
+def test_metrics_changed_after_the_run_are_refused(tiny, tmp_path):
+    folder = tmp_path / "run"
+    train(tiny, run_dir=folder)
+    shutil.rmtree(folder / "state")
+    metrics = folder / "metrics.jsonl"
+    metrics.write_text(metrics.read_text().replace('"epoch": 2', '"epoch": 7'))
+    with pytest.raises(DamagedRunError, match=r"metrics.jsonl is not the file that was written"):
+        resume(folder)
+
+
+def test_weights_of_an_earlier_version_have_no_configuration_to_compare(tiny, tmp_path):
+    result = train(tiny, run_dir=tmp_path / "run")
+    best = tmp_path / "run" / "best.safetensors"
+    weights, about = load_weights(best)
+    del about["config"]
+    save_weights(best, weights, about)
+    assert evaluate(tmp_path / "run") == dict(result.scores)

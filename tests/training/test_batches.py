@@ -172,3 +172,49 @@ def test_pyg_data_that_cannot_be_trained_on():
     data = Data(x=torch.ones(3, 1), edge_index=edges, y=torch.ones(3), train_mask=masks)
     with pytest.raises(ValueError, match="choose one split"):
         labelled_batch(data, "train")
+
+
+def sampled(seeds, nodes, **attributes):
+    """What PyG's NeighborLoader gives: the seeds first, then the neighbours that it sampled."""
+    data = Data(
+        x=torch.ones(nodes, 1),
+        edge_index=torch.stack([torch.arange(1, nodes), torch.arange(nodes - 1)]),
+        y=torch.arange(nodes),
+        n_id=torch.arange(nodes) + 10,
+        **attributes,
+    )
+    data.input_id, data.batch_size = torch.arange(seeds), seeds
+    return data
+
+
+def test_of_a_sampled_neighbourhood_only_the_seeds_are_scored():
+    batch = labelled_batch(sampled(2, 5), "train")
+    assert (batch.rows.tolist(), batch.y.tolist(), batch.size) == ([0, 1], [0, 1], 2)
+    mask = torch.tensor([False, True, True, True, False])
+    batch = labelled_batch(sampled(2, 5, train_mask=mask), "train")
+    assert (batch.rows.tolist(), batch.y.tolist(), batch.size) == ([1], [1], 1)
+    alone = labelled_batch(sampled(1, 1, val_mask=torch.tensor([False])), "val")
+    assert (alone.rows.tolist(), alone.y.tolist(), alone.size) == ([], [], 0)
+
+
+def test_a_batch_size_that_no_sampler_set_means_nothing():
+    data = sampled(2, 5)
+    del data.n_id, data.input_id
+    assert labelled_batch(data, "train").y.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_batches_without_a_scored_row_are_passed_over():
+    edges = torch.tensor([[0], [1]])
+    masks = [[False, False], [True, False], [False, False], [True, True]]
+    loader = [
+        Data(x=torch.full((2, 1), float(i)), edge_index=edges, y=torch.arange(2))
+        for i, _ in enumerate(masks)
+    ]
+    for data, mask in zip(loader, masks, strict=True):
+        data.train_mask = torch.tensor(mask)
+    source = LoaderBatches(loader, "train")
+    assert [int(batch.x[0]) for batch in source.batches(0)] == [1, 3]
+    assert [int(batch.x[0]) for batch in source.batches(0, first=1)] == [3]
+    nobody = LoaderBatches([loader[0], loader[2]], "train")
+    with pytest.raises(ValueError, match="the train mask selects no node in any of the 2 batches"):
+        list(nobody.batches(0))

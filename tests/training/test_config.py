@@ -113,3 +113,37 @@ def test_merging_leaves_its_arguments_as_they_are():
     base, over = {"a": {"b": 1, "c": 2}}, {"a": {"b": 3}}
     assert merged(base, over) == {"a": {"b": 3, "c": 2}}
     assert base == {"a": {"b": 1, "c": 2}}
+
+
+def test_a_configuration_may_name_a_device_of_another_machine():
+    assert TrainConfig("sssp", device="cuda:99").device == "cuda:99"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"loop": {"max_epochs": True}},
+        {"loop": {"max_epochs": "7"}},
+        {"loop": {"batch_size": 7.0}},
+        {"seed": 3.0},
+        {"stopping": {"ties": "no"}},
+        {"stopping": {"ties": 1}},
+        {"stopping": {"patience": False}},
+        {"model": {"num_layers": 2.0}},
+        {"optimizer": {"lr": "0.1"}},
+        {"optimizer": {"lr": True}},
+        {"task": {"name": "sssp", "train": [True, "64"]}},
+        {"task": {"name": "texas", "largest_component": "yes"}},
+        {"task": {"name": "tree-neighbors-match", "radius": "3"}},
+        {"task": {"name": "graph-transfer", "distance": 3.0}},
+    ],
+)
+def test_values_of_another_type_are_refused_rather_than_read_as_the_right_one(settings):
+    with pytest.raises(ValidationError, match="should be a valid"):
+        TrainConfig(**{"task": "sssp", **settings})
+
+
+def test_a_whole_number_will_do_for_a_real_one_and_a_list_for_a_pair():
+    config = TrainConfig({"name": "sssp", "train": [2, 64]}, optimizer={"lr": 1})
+    assert (config.optimizer.lr, config.task.train) == (1.0, (2, 64))
+    assert isinstance(config.optimizer.lr, float)

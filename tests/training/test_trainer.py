@@ -360,3 +360,27 @@ def test_single_graph_with_masks_trains_on_its_train_nodes_only():
     moved = (model.encoder.weight.detach() - before).abs().sum(dim=0)
     assert (moved[:2] > 0).all()
     assert (moved[2:] == 0).all()
+
+
+def test_loader_batches_without_a_scored_node_neither_diverge_nor_count():
+    torch.manual_seed(0)
+    edges = torch.tensor([[0, 1, 2], [1, 2, 3]])
+
+    def part(train, val):
+        data = Data(x=torch.randn(4, 2), edge_index=edges, y=torch.tensor([0, 1, 0, 1]))
+        data.train_mask, data.val_mask = torch.tensor(train), torch.tensor(val)
+        return data
+
+    some, none = [True, True, False, False], [False] * 4
+    parts = [part(none, some), part(some, none), part(some, some)]
+
+    def trained(train, val):
+        with own_randomness(0):
+            model = ADGN(2, 4, 2, num_layers=2)
+        trainer = Trainer(model, train, val, objective="classification", max_epochs=2)
+        trainer.fit()
+        return weights(trainer), trainer.evaluate("val")
+
+    assert trained(parts, parts) == trained(parts[1:], [parts[0], parts[2]])
+    with pytest.raises(ValueError, match="the val mask selects no node in any of the 1 batches"):
+        trained(parts, [parts[1]])

@@ -75,14 +75,15 @@ class Subject:
         )
 
 
-def load_run(run_dir: str | Path, number: int = 0) -> Subject:
+def load_run(run_dir: str | Path, number: int = 0, *, device: str | None = None) -> Subject:
     """The best weights of a training run on its test data.
 
     Args:
         run_dir: The run directory.
         number: Where the task has many graphs, the number of the test graph to look at.
+        device: Where to compute; `None`: where the run did.
     """
-    prepared = open_run(run_dir)
+    prepared = open_run(run_dir, device=device)
     config, source = prepared.config, prepared.data.sources["test"]
     if isinstance(source, PackedBatches):
         graphs = len(source.graphs)

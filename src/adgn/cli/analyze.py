@@ -38,6 +38,13 @@ def analyze(
     probes: Annotated[
         int | None, typer.Option(min=1, help="Random probes in place of exact sensitivity.")
     ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            help="Of a run: where to compute, such as cpu. Default: where the run did.",
+            show_default=False,
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="For weights, features and probes.")] = 0,
     out: Annotated[Path, typer.Option(help="Folder for the figures.")] = Path("analysis"),
 ) -> None:
@@ -47,12 +54,14 @@ def analyze(
     options = _parsed(option or [])
     if run is not None and options:
         raise typer.BadParameter("--option goes with --model; a run has its options")
+    if run is None and device is not None:
+        raise typer.BadParameter("--device goes with a run; an untrained model is on the CPU")
 
     from adgn.analysis.report import write_figures
     from adgn.analysis.subject import load_run, untrained_subject
 
     if run is not None:
-        subject = load_run(run, number)
+        subject = load_run(run, number, device=device)
     else:
         subject = untrained_subject(
             str(model),

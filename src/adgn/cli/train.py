@@ -37,6 +37,13 @@ ModelOption = Annotated[
     ),
 ]
 RunFolder = Annotated[Path, typer.Argument(help="A run directory.", show_default=False)]
+DeviceOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Where to compute: cpu, cuda, cuda:1 or auto. Default: where the run did.",
+        show_default=False,
+    ),
+]
 Tensorboard = Annotated[
     bool, typer.Option("--tensorboard", help="Also write TensorBoard events to the run directory.")
 ]
@@ -117,21 +124,27 @@ def train(
     _show(label, folder, tensorboard, run)
 
 
-def resume(run_dir: RunFolder, tensorboard: Tensorboard = False) -> None:
+def resume(
+    run_dir: RunFolder, tensorboard: Tensorboard = False, device: DeviceOption = None
+) -> None:
     """Go on with a run that was stopped, exactly as if it had not been."""
     from adgn.training import RunDirectory
     from adgn.training import resume as resume_run
 
     config = RunDirectory(run_dir).config()
     label = f"{config.task.name} {config.model.name}"
-    _show(label, run_dir, tensorboard, lambda options: resume_run(run_dir, **options))
+
+    def run(options: dict[str, Any]) -> "RunResult":
+        return resume_run(run_dir, device=device, **options)
+
+    _show(label, run_dir, tensorboard, run)
 
 
-def evaluate(run_dir: RunFolder) -> None:
+def evaluate(run_dir: RunFolder, device: DeviceOption = None) -> None:
     """Show the scores of a run's best weights on every split."""
     from adgn.training import evaluate as evaluate_run
 
-    scores = evaluate_run(run_dir)
+    scores = evaluate_run(run_dir, device=device)
     names = list(next(iter(scores.values())))
     rows = [[split, *(f"{score[name]:.4f}" for name in names)] for split, score in scores.items()]
     print_table(["split", *names], rows)
@@ -142,11 +155,12 @@ def predict(
     out: Annotated[
         Path, typer.Option(help="The file to write: .csv or .safetensors.", show_default=False)
     ],
+    device: DeviceOption = None,
 ) -> None:
     """Write the predictions of a run's best weights, with targets, for every split."""
     from adgn.training.predictions import write_predictions
 
-    rows = write_predictions(run_dir, out)
+    rows = write_predictions(run_dir, out, device=device)
     console().print(f"{rows} predictions written to {escape(str(out))}", highlight=False)
 
 

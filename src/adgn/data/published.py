@@ -102,13 +102,15 @@ def published_value(
         table = _HETEROPHILIC if BENCHMARKS[task].splits == "geom-gcn" else _BENCHMARKS
         return _cell(table, column, title, options, "accuracy", 100)
     if task == "tree-neighbors-match":
-        return _tree_cell(title, radius)
+        return _tree_cell(title, radius) if _was_run(title, options, _TREES) else None
     return None
 
 
 def _cell(
     table: str, column: str, title: str, options: Mapping[str, Any], metric: str, unit: float
 ) -> PublishedValue | None:
+    if not _was_run(title, options, table):
+        return None
     row = published_row(title, options, table)
     cell = published_tables()[table]["rows"].get(row, {}).get(column)
     if cell is None or cell["mean"] is None:
@@ -122,6 +124,20 @@ def _cell(
         row=row,
         column=column,
     )
+
+
+def _was_run(title: str, options: Mapping[str, Any], table: str) -> bool:
+    """Whether a variant of A-DGN is one of the table's; other models are known by their title.
+
+    Randomised weights are in no table. Outside property prediction the paper shares weights, and
+    on trees it has the sum alone.
+    """
+    if title != "A-DGN":
+        return True
+    if not options.get("train_recurrent", True):
+        return False
+    shared = table == _PROPERTY or options.get("weight_sharing", True)
+    return bool(shared) and (table != _TREES or options.get("phi", "sum") == "sum")
 
 
 def _tree_cell(title: str, radius: int | None) -> PublishedValue | None:

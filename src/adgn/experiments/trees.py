@@ -8,6 +8,7 @@ from adgn.experiments.tables import adgn_row, baseline_rows
 from adgn.selection import named_space
 from adgn.selection.spaces import nested
 from adgn.training import TrainConfig
+from adgn.training.tasks.trees import tree_layers
 
 __all__ = ["EXPERIMENT", "add_normalised", "normalised_accuracy"]
 
@@ -15,12 +16,12 @@ TASK = "tree-neighbors-match"
 
 
 def _settings(row: Row, column: Column) -> dict[str, Any]:
-    """Baselines as Alon and Yahav had them: as many layers as the radius; A-DGN by the task."""
+    """Baselines as Alon and Yahav had them; A-DGN by the task."""
     if row.model == "adgn":
         return {}
     space = named_space("paper", TASK, row.model)
     settings = nested({key: values[0] for key, values in space.items()})
-    settings["model"]["num_layers"] = column.settings["task"]["radius"]
+    settings["model"]["num_layers"] = tree_layers(row.model, column.settings["task"]["radius"])
     return settings
 
 

@@ -17,6 +17,7 @@ from adgn.choices import unknown_name
 from adgn.selection.definition import Prune, Search, StudyDefinition
 from adgn.selection.errors import SelectionError
 from adgn.selection.executors import Executor, LocalExecutor, RayExecutor
+from adgn.selection.executors.ray import check_ray_device
 from adgn.selection.protocols import protocol_of
 from adgn.selection.results import Progress, SelectionResult, conclude
 from adgn.selection.spaces import resolve_space
@@ -32,6 +33,7 @@ from adgn.selection.storage import (
 from adgn.selection.study import open_study, plan, requeue, start_study
 from adgn.selection.worker import WorkerSpec, first_cause
 from adgn.training import resolve_config
+from adgn.training.devices import resolve_device
 from adgn.training.files import RUN_AGAIN, write_atomically
 
 __all__ = ["StudyFolder", "check_place", "select", "terminate_as_interrupt"]
@@ -191,6 +193,10 @@ def select(
         )
     if isinstance(where, RayExecutor):
         where.check()  # before anything is written
+        if definition is not None:
+            check_ray_device(definition.base.device)
+    elif executor == "local" and definition is not None:
+        resolve_device(definition.base.device)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     place.path.mkdir(parents=True, exist_ok=True)
     if definition is None and url == sqlite_url(place.path):
@@ -204,7 +210,8 @@ def select(
         opened = start_study(name, database, definition)
         place.write(url)
         plan(opened, definition, retry_failed=retry_failed)
-    spec = WorkerSpec(name, url, str(place.path.resolve()), 0, heartbeat, grace)
+    path, device = str(place.path.resolve()), definition.base.device
+    spec = WorkerSpec(name, url, path, 0, heartbeat, grace, device)
     with terminate_as_interrupt() as asked_to_stop:
         _run(where, spec, opened, definition, watch, asked_to_stop)
         return conclude(opened, definition, place.path, progress, evaluate_test)

@@ -34,7 +34,11 @@ _POLL_SECONDS = 0.5
 
 
 class _KnownFailureError(TrainingError):
-    """The same configuration has failed before."""
+    """The same configuration has failed before, by divergence or by a crash."""
+
+    def __init__(self, message: str, diverged: bool) -> None:
+        super().__init__(message)
+        self.diverged = diverged
 
 
 class _Watcher(Observer):
@@ -117,7 +121,8 @@ class TrialObjective:
         except Exception as error:
             trial.set_user_attr("error", f"{type(error).__name__}: {error}")
             trial.set_user_attr("traceback", traceback.format_exc())
-            trial.set_user_attr("diverged", isinstance(error, DivergedError))
+            known = isinstance(error, _KnownFailureError) and error.diverged
+            trial.set_user_attr("diverged", known or isinstance(error, DivergedError))
             raise
 
     def _wait_for_an_earlier_one(self, trial: Trial, key: str) -> None:
@@ -146,7 +151,10 @@ class TrialObjective:
             for step, value in answer.intermediate_values.items():
                 trial.report(value, step)
             raise optuna.TrialPruned(f"as trial {answer.number} with the same values")
-        raise _KnownFailureError(f"as trial {answer.number}: {answer.user_attrs.get('error')}")
+        raise _KnownFailureError(
+            f"as trial {answer.number}: {answer.user_attrs.get('error')}",
+            bool(answer.user_attrs.get("diverged", False)),
+        )
 
     def _held(self, key: str) -> "_Held":
         return _Held(self.folder / "locks" / f"{key}.lock", self.stop)
@@ -228,7 +236,7 @@ def run_scores(
             evaluate_test=False,
             observers=observers,
         )
-        # A finished run is never resumed, and its state is several times as large as its weights.
+        # A finished run needs its weights alone; the state is several times as large.
         shutil.rmtree(directory.states.folder, ignore_errors=True)
     result = directory.result() or {}
     return {

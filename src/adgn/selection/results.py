@@ -17,7 +17,8 @@ from adgn.selection.objective import read_scores, run_scores, trial_scores
 from adgn.selection.protocols import Run, Summary
 from adgn.selection.status import ranked, study_status
 from adgn.selection.study import kinds, trial_key, trial_params
-from adgn.training import RunDirectory, evaluate, shared_data, to_toml
+from adgn.training import ConfigError, RunDirectory, evaluate, shared_data, to_toml
+from adgn.training.devices import resolve_device
 from adgn.training.files import RUN_AGAIN, write_atomically
 from adgn.training.result import environment
 from adgn.training.tasks import task_entry
@@ -183,6 +184,7 @@ def _final_runs(
     """
     scores: dict[Run, dict[str, dict[str, float]]] = {}
     runs = definition.protocol.runs()
+    device = _device_here(definition.base.device)
     with shared_data():
         for number, run in enumerate(runs):
             if progress is not None:
@@ -194,11 +196,20 @@ def _final_runs(
             result = run_scores(definition, trial_params(trial), run, place)
             scores[run] = {
                 definition.metric_split: read_scores(result["scores"]),
-                "test": evaluate(place, ["test"])["test"],
+                "test": evaluate(place, ["test"], device=device)["test"],
             }
     if progress is not None:
         progress(len(runs), len(runs))
     return scores
+
+
+def _device_here(device: str) -> str:
+    """Where to score runs: where they were trained, or else, without that GPU, on the CPU."""
+    try:
+        resolve_device(device)
+    except ConfigError:
+        return "cpu"
+    return device
 
 
 def _trial_of(

@@ -44,6 +44,7 @@ class WorkerSpec:
         threads: Threads that torch may use; 0: as many as it likes.
         heartbeat: Seconds between two signs of life.
         grace: Seconds of silence after which its trial is given to another worker.
+        device: Where its runs compute, as the configuration has it.
     """
 
     study: str
@@ -52,6 +53,7 @@ class WorkerSpec:
     threads: int
     heartbeat: int
     grace: int
+    device: str = "cpu"
 
     def to_json(self) -> str:
         """As a line of JSON."""

@@ -1,6 +1,6 @@
 """The loop, early stopping, metrics, checkpoints: from a configuration to a finished run."""
 
-from adgn.training.api import Prepared, evaluate, open_run, predict, prepare, resume, train
+from adgn.training.api import Prepared, evaluate, open_run, prepare, resume, train
 from adgn.training.batches import (
     BatchSource,
     FullGraph,
@@ -21,6 +21,7 @@ from adgn.training.errors import (
 )
 from adgn.training.metrics import ClassificationMetrics, RegressionMetrics, macro_f1
 from adgn.training.objective import OBJECTIVES, Objective
+from adgn.training.predictions import predict
 from adgn.training.result import RunResult
 from adgn.training.run import RunDirectory
 from adgn.training.sharing import shared_data

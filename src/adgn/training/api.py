@@ -9,7 +9,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from torch import Tensor
+import torch
 
 from adgn.nn import GraphNetwork
 from adgn.training.batches import PackedBatches, Split
@@ -31,7 +31,7 @@ from adgn.training.tasks import TaskData, task_entry
 from adgn.training.tasks.entry import Progress
 from adgn.training.trainer import Journal, MemoryJournal, Observer, Trainer
 
-__all__ = ["Prepared", "evaluate", "open_run", "predict", "prepare", "resume", "train"]
+__all__ = ["Prepared", "evaluate", "open_run", "prepare", "resume", "train"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +84,7 @@ def train(
         (2, ['test', 'train', 'val'])
     """
     resolved = resolve_config(config, sections)
+    resolve_device(resolved.device)  # before anything is loaded or written
     if run_dir is None:
         if resume:
             raise RunError("resume=True needs a run_dir to go on from")
@@ -104,10 +105,18 @@ def resume(
     *,
     observers: Sequence[Observer] = (),
     progress: Progress | None = None,
+    device: str | None = None,
 ) -> RunResult:
     """Goes on with a run that was stopped, exactly as if it had not been.
 
     A finished run is evaluated again and changes nothing.
+
+    Args:
+        run_dir: A run directory.
+        observers: Told about every step and epoch.
+        progress: Told how far the preparation of a data set is.
+        device: Where to compute from now on; `None`: where the run did. On another device the last
+            bits of the scores may differ.
 
     Raises:
         RunError: There is no run, it is in use, or its state is damaged or of a newer version.
@@ -124,9 +133,25 @@ def resume(
         True
     """
     directory = RunDirectory(run_dir)
-    config = directory.config()
+    config = _config_on(directory, device)
     with directory.lock():
         return _run(config, directory, observers, progress)
+
+
+def _config_on(directory: RunDirectory, device: str | None) -> TrainConfig:
+    """The configuration of a run, to be computed on a device that is there."""
+    config = directory.config()
+    if device is not None:
+        resolve_device(device)
+        return config.model_copy(update={"device": device})
+    try:
+        resolve_device(config.device)
+    except ConfigError as error:
+        raise ConfigError(
+            f"the run in {directory.path} has device={config.device!r}, but here torch sees "
+            f"{torch.cuda.device_count()} GPUs; give device='cpu' (`--device cpu`)"
+        ) from error
+    return config
 
 
 def prepare(
@@ -210,10 +235,13 @@ def _run(
     progress: Progress | None,
     evaluate_test: bool = True,
 ) -> RunResult:
-    state = None if directory is None else directory.load_state(config)
     if directory is None:
         prepared = prepare(config, observers=observers, progress=progress)
         return _fit(prepared, None, evaluate_test)
+    state = directory.load_state(config)
+    finished = directory.result() if state is None else None
+    if finished is not None:  # its state was removed to save room
+        return _finished(config, directory, finished, progress, evaluate_test)
     journal_on_disk = RunJournal(directory, config, state and state["metrics"])
     with journal_on_disk.metrics:
         prepared = prepare(config, journal=journal_on_disk, observers=observers, progress=progress)
@@ -232,11 +260,7 @@ def _fit(prepared: Prepared, directory: RunDirectory | None, evaluate_test: bool
     with _stop_on_interrupt(trainer):
         stopped = trainer.fit()
     trainer.restore_best()
-    scores = {
-        split: trainer.evaluate(split, source=source)
-        for split, source in data.sources.items()
-        if evaluate_test or split != "test"
-    }
+    scores = _scores(prepared, evaluate_test)
     journal = trainer.journal
     history = journal.lines if isinstance(journal, MemoryJournal) else []
     if directory is not None and isinstance(journal, RunJournal):
@@ -258,29 +282,77 @@ def _fit(prepared: Prepared, directory: RunDirectory | None, evaluate_test: bool
         run_dir=None if directory is None else directory.path,
     )
     if directory is not None and not directory.result_file.exists():
-        directory.write_result(result.to_dict())
+        directory.write_result({**result.to_dict(), "metrics_sha256": directory.metrics_digest()})
     return result
 
 
-def open_run(run_dir: str | Path) -> Prepared:
+def _scores(prepared: Prepared, evaluate_test: bool) -> dict[Split, Scores]:
+    return {
+        split: prepared.trainer.evaluate(split, source=source)
+        for split, source in prepared.data.sources.items()
+        if evaluate_test or split != "test"
+    }
+
+
+def _finished(
+    config: TrainConfig,
+    directory: RunDirectory,
+    result: Mapping[str, Any],
+    progress: Progress | None,
+    evaluate_test: bool,
+) -> RunResult:
+    """The result of a run that is over, from its files, which stay as they are."""
+    prepared = _with_best_weights(config, directory, progress)
+    return RunResult(
+        config=config,
+        scores=_scores(prepared, evaluate_test),
+        best_epoch=result["best_epoch"],
+        epochs=result["epochs"],
+        stopped=result["stopped"],
+        constant=prepared.data.constant,
+        published=task_entry(config.task.name).published(config),
+        notes=prepared.data.notes,
+        parameters=prepared.model.parameter_counts(),
+        seconds=result["seconds"],
+        history=directory.history(result.get("metrics_sha256")),
+        model=prepared.model,
+        run_dir=directory.path,
+    )
+
+
+def open_run(run_dir: str | Path, *, device: str | None = None) -> Prepared:
     """The data and the network of a run, with its best weights.
+
+    Args:
+        run_dir: A run directory, of a finished run or of one that has begun.
+        device: Where to compute; `None`: where the run did.
 
     Example:
         >>> model = open_run("runs/sssp-adgn-41").model  # doctest: +SKIP
     """
     directory = RunDirectory(run_dir)
-    prepared = prepare(directory.config())
-    weights, _ = load_weights(directory.best_file)
+    return _with_best_weights(_config_on(directory, device), directory, None)
+
+
+def _with_best_weights(
+    config: TrainConfig, directory: RunDirectory, progress: Progress | None
+) -> Prepared:
+    weights, about = load_weights(directory.best_file)
+    directory.check_weights(config, about)
+    prepared = prepare(config, progress=progress)
     load_into(prepared.model, weights, directory.best_file)
     return prepared
 
 
-def evaluate(run_dir: str | Path, splits: Sequence[Split] | None = None) -> dict[str, Scores]:
+def evaluate(
+    run_dir: str | Path, splits: Sequence[Split] | None = None, *, device: str | None = None
+) -> dict[str, Scores]:
     """The scores of a run's best weights, on all splits or on some.
 
     Args:
         run_dir: A run directory, of a finished run or of one that has begun.
         splits: `"train"`, `"val"` or `"test"`; `None`: all.
+        device: Where to compute; `None`: where the run did.
 
     Example:
         >>> import tempfile, adgn
@@ -293,7 +365,7 @@ def evaluate(run_dir: str | Path, splits: Sequence[Split] | None = None) -> dict
         >>> scores == {"test": result.scores["test"]}
         True
     """
-    prepared = open_run(run_dir)
+    prepared = open_run(run_dir, device=device)
     sources = prepared.data.sources
     for split in splits or ():
         if split not in sources:
@@ -302,36 +374,6 @@ def evaluate(run_dir: str | Path, splits: Sequence[Split] | None = None) -> dict
         split: prepared.trainer.evaluate(split, source=sources[split])
         for split in (splits or sources)
     }
-
-
-def predict(
-    run_dir: str | Path, splits: Sequence[Split] | None = None
-) -> Iterator[tuple[Split, Mapping[str, Tensor]]]:
-    """The predictions of a run's best weights, batch by batch.
-
-    Yields:
-        The split and, for the scored rows of a batch, `prediction` (values, or classes), `output`
-        (what the network gave) and `target`.
-
-    Example:
-        >>> import tempfile, adgn
-        >>> task = {"distance": 3, "train": 16, "val": 8, "test": 8}
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     result = adgn.train(
-        ...         "graph-transfer", task=task, loop={"max_epochs": 2}, run_dir=f"{folder}/run"
-        ...     )
-        ...     ((split, batch),) = predict(f"{folder}/run", ["test"])
-        >>> split, sorted(batch), batch["prediction"].shape
-        ('test', ['output', 'prediction', 'target'], torch.Size([8, 1]))
-    """
-    prepared = open_run(run_dir)
-    answer = prepared.trainer.objective.answer
-    for split in splits or list(prepared.data.sources):
-        if split not in prepared.data.sources:
-            known = ", ".join(prepared.data.sources)
-            raise ConfigError(f"split={split!r} is not there; choose from {known}")
-        for output, batch in prepared.trainer.outputs(split, prepared.data.sources[split]):
-            yield split, {"prediction": answer(output), "output": output, "target": batch.y}
 
 
 @contextmanager

@@ -231,7 +231,8 @@ class LoaderBatches:
     """The batches of a PyG loader (or any iterable of PyG data), the same for the same pass.
 
     The loader draws its random numbers (order, random transforms, worker seeds) from a stream of
-    its own, which starts anew from the seed and the number of each pass.
+    its own, which starts anew from the seed and the number of each pass. A batch in which no row is
+    scored, as sampled parts of a graph may be, is passed over.
 
     Args:
         loader: Gives `torch_geometric.data.Data` or `Batch` objects.
@@ -254,7 +255,11 @@ class LoaderBatches:
         self.device = torch.device(device)
 
     def batches(self, number: int, first: int = 0) -> Iterator[LabelledBatch]:
-        """The batches of pass `number`, starting with batch `first`."""
+        """The batches of pass `number`, starting with batch `first`.
+
+        Raises:
+            ValueError: There are batches, but no row of them is scored.
+        """
         outside = random_state()
         seed = derived_seed(self.seed, "loader", number)
         seed_all(seed)
@@ -262,30 +267,42 @@ class LoaderBatches:
         if generator is not None:
             generator.manual_seed(seed)
         iterator = iter(self.loader)
-        place = 0
+        place = passed_over = 0
         while True:
             try:
                 data = next(iterator)
             except StopIteration:
                 restore_random_state(outside)
-                return
+                break
             except BaseException:
                 restore_random_state(outside)
                 raise
             inside = random_state()
             restore_random_state(outside)
-            if place >= first:
-                yield labelled_batch(data, self.split, self.device)
-            place += 1
+            batch = labelled_batch(data, self.split, self.device)
+            if batch.y.size(0) == 0:
+                passed_over += 1
+            else:
+                if place >= first:
+                    yield batch
+                place += 1
             outside = random_state()
             restore_random_state(inside)
+        if passed_over and not place:
+            raise ValueError(
+                f"the {self.split} mask selects no node in any of the {passed_over} batches of the "
+                f"loader; give data whose {self.split}_mask (or mask) selects some"
+            )
 
 
 def labelled_batch(data: Any, split: Split, device: torch.device | str = "cpu") -> LabelledBatch:
     """PyG data as a batch: `x`, `edge_index`, `y`, and what else the data carry.
 
-    A mask of the split (`train_mask`, …) or `mask` says which rows are scored. Where `y` has a row
-    per node and there are several graphs, each graph has the same share in the loss.
+    A mask of the split (`train_mask`, …) or `mask` says which rows are scored. Where the data are a
+    sampled neighbourhood (PyG's `NeighborLoader` gives `n_id`, `input_id` and the number of seeds
+    as `batch_size`), no row but the seeds, which come first, is scored: the others have lost
+    neighbours and may belong to another split. Where `y` has a row per node and there are several
+    graphs, each graph has the same share in the loss.
 
     Args:
         data: A `Data` or `Batch` of PyG with `x`, `edge_index` and `y`.
@@ -312,14 +329,17 @@ def labelled_batch(data: Any, split: Split, device: torch.device | str = "cpu") 
     y: Tensor = data.y
     nodes, graph_of_node = int(data.num_nodes or 0), data.get("batch")
     graphs = int(getattr(data, "num_graphs", 1) or 1)
-    by_node = y.size(0) == nodes and not (graphs == nodes and y.size(0) == graphs)
+    seeds = _seeds(data)
     mask = data.get(f"{split}_mask")
     mask = data.get("mask") if mask is None else mask
     if mask is not None and mask.dim() != 1:
         raise ValueError(
             f"the {split} mask has shape {list(mask.shape)}; choose one split: a mask [nodes]"
         )
+    by_node = y.size(0) == nodes and (graphs != nodes or seeds is not None or mask is not None)
     rows = None if mask is None else mask.nonzero().view(-1)
+    if seeds is not None:
+        rows = torch.arange(seeds, device=y.device) if rows is None else rows[rows < seeds]
     batch = LabelledBatch(
         x=data.x,
         graph=data.edge_index,
@@ -346,3 +366,10 @@ def labelled_batch(data: Any, split: Split, device: torch.device | str = "cpu") 
     scored = int((count > 0).sum())
     share = (count * scored).reciprocal()
     return replace(batch, size=scored, weight=share[owner])
+
+
+def _seeds(data: Data) -> int | None:
+    """How many rows are the seeds of a sampled neighbourhood; `None` where data are no such."""
+    seeds = data.get("batch_size")
+    sampled = data.get("n_id") is not None or data.get("input_id") is not None
+    return seeds if sampled and isinstance(seeds, int) else None

@@ -8,8 +8,19 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializeAsAny,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    field_validator,
+    model_validator,
+)
 
+from adgn.training.devices import check_device_name
 from adgn.training.models import check_model_options, model_options
 
 __all__ = [
@@ -28,7 +39,10 @@ NONE = "none"  # TOML has no null; where a setting may be absent, this word says
 
 
 class Section(BaseModel):
-    """A part of the configuration; an unknown key is refused with the nearest valid one."""
+    """A part of the configuration; an unknown key is refused with the nearest valid one.
+
+    Numbers and truth values are strict: `"7"`, `7.0` or `True` for 7 is a slip, not a setting.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -77,8 +91,8 @@ class ModelConfig(Section):
     name: str = Field(
         default="adgn", description="the method, one of those that `adgn models` lists"
     )
-    hidden_channels: int = Field(default=30, ge=1, description="the size of a node's state")
-    num_layers: int = Field(default=20, ge=1, description="how many layers")
+    hidden_channels: StrictInt = Field(default=30, ge=1, description="the size of a node's state")
+    num_layers: StrictInt = Field(default=20, ge=1, description="how many layers")
     encoder: str = Field(
         default="linear",
         description='from features to states: "linear", "linear_no_bias", "embedding" or "none"',
@@ -87,7 +101,7 @@ class ModelConfig(Section):
         default="linear",
         description='from states to outputs: "linear", "linear_no_bias", "mlp" or "none"',
     )
-    dropout: float = Field(
+    dropout: StrictFloat = Field(
         default=0.0,
         ge=0,
         lt=1,
@@ -120,9 +134,11 @@ class OptimizerConfig(Section):
     name: Literal["adam", "adamw", "sgd", "rmsprop"] = Field(
         default="adam", description="which one"
     )
-    lr: float = Field(default=0.003, gt=0, description="the learning rate")
-    weight_decay: float = Field(default=0.0, ge=0, description="L2 penalty (decoupled for adamw)")
-    momentum: float = Field(default=0.0, ge=0, lt=1, description="for sgd and rmsprop only")
+    lr: StrictFloat = Field(default=0.003, gt=0, description="the learning rate")
+    weight_decay: StrictFloat = Field(
+        default=0.0, ge=0, description="L2 penalty (decoupled for adamw)"
+    )
+    momentum: StrictFloat = Field(default=0.0, ge=0, lt=1, description="for sgd and rmsprop only")
 
     @model_validator(mode="after")
     def _momentum_is_used(self) -> "OptimizerConfig":
@@ -141,15 +157,17 @@ class ScheduleConfig(Section):
         description='"plateau": by `factor` when the followed score stalls; "cosine": down to '
         '`min_lr` over all epochs; "step": by `factor` every `every` epochs',
     )
-    factor: float = Field(
+    factor: StrictFloat = Field(
         default=0.5, gt=0, lt=1, description="plateau, step: what the rate is times"
     )
-    patience: int = Field(default=10, ge=0, description="plateau: epochs without a better score")
-    threshold: float = Field(
+    patience: StrictInt = Field(
+        default=10, ge=0, description="plateau: epochs without a better score"
+    )
+    threshold: StrictFloat = Field(
         default=1e-4, ge=0, description="plateau: how much better counts, absolute"
     )
-    every: int = Field(default=100, ge=1, description="step: epochs between two changes")
-    min_lr: float = Field(default=0.0, ge=0, description="plateau, cosine: the smallest rate")
+    every: StrictInt = Field(default=100, ge=1, description="step: epochs between two changes")
+    min_lr: StrictFloat = Field(default=0.0, ge=0, description="plateau, cosine: the smallest rate")
 
 
 class StoppingConfig(Section):
@@ -159,41 +177,47 @@ class StoppingConfig(Section):
     monitor: str | None = Field(
         default=None, description='the score; "none": the usual one of the task'
     )
-    patience: int | None = Field(
+    patience: StrictInt | None = Field(
         default=100,
         ge=0,
         description='stop when the best epoch is more than this ago; "none": never',
     )
-    ties: bool = Field(
+    ties: StrictBool = Field(
         default=True, description="whether a score equal to the best counts as better"
     )
-    target: float | None = Field(default=None, description="stop as soon as the score is this good")
+    target: StrictFloat | None = Field(
+        default=None, description="stop as soon as the score is this good"
+    )
 
 
 class LoopConfig(Section):
     """The loop."""
 
-    max_epochs: int = Field(default=1500, ge=1, description="epochs at most")
-    batch_size: int | None = Field(
+    max_epochs: StrictInt = Field(default=1500, ge=1, description="epochs at most")
+    batch_size: StrictInt | None = Field(
         default=None,
         ge=1,
         description='graphs per batch; "none": the task\'s (one graph: all nodes)',
     )
-    passes_per_epoch: int = Field(
+    passes_per_epoch: StrictInt = Field(
         default=1, ge=1, description="passes over the train set per epoch"
     )
-    evaluate_every: int = Field(default=1, ge=1, description="epochs between two evaluations")
-    accumulate: int = Field(default=1, ge=1, description="batches per step of the optimiser")
-    clip_norm: float | None = Field(default=None, gt=0, description="largest norm of the gradient")
+    evaluate_every: StrictInt = Field(default=1, ge=1, description="epochs between two evaluations")
+    accumulate: StrictInt = Field(default=1, ge=1, description="batches per step of the optimiser")
+    clip_norm: StrictFloat | None = Field(
+        default=None, gt=0, description="largest norm of the gradient"
+    )
 
 
 class CheckpointConfig(Section):
     """When a resumable state is written. Writing takes a few percent of the time at most."""
 
-    every_seconds: float | None = Field(
+    every_seconds: StrictFloat | None = Field(
         default=30.0, ge=0, description="seconds between two states"
     )
-    every_epochs: int | None = Field(default=None, ge=1, description="epochs between two states")
+    every_epochs: StrictInt | None = Field(
+        default=None, ge=1, description="epochs between two states"
+    )
 
 
 _SECTIONS: dict[str, type[Section]] = {
@@ -227,7 +251,7 @@ class TrainConfig(Section):
     stopping: StoppingConfig = Field(default_factory=StoppingConfig)
     loop: LoopConfig = Field(default_factory=LoopConfig)
     checkpoint: CheckpointConfig = Field(default_factory=CheckpointConfig)
-    seed: int = Field(
+    seed: StrictInt = Field(
         default=0, ge=0, lt=2**32, description="of initial weights, order and dropout"
     )
     device: str = Field(
@@ -268,10 +292,9 @@ class TrainConfig(Section):
 
     @field_validator("device")
     @classmethod
-    def _device_exists(cls, name: str) -> str:
-        from adgn.training.devices import check_device
-
-        check_device(name)
+    def _device_has_a_name(cls, name: str) -> str:
+        # Whether it is there is no question of the configuration, which another machine may read.
+        check_device_name(name)
         return name
 
 

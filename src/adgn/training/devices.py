@@ -5,34 +5,42 @@ from contextlib import contextmanager
 
 import torch
 
-__all__ = ["check_device", "resolve_device", "thread_count"]
+from adgn.training.errors import ConfigError
+
+__all__ = ["check_device_name", "resolve_device", "thread_count"]
 
 
 def resolve_device(name: str) -> torch.device:
     """The device of a name; `"auto"` is a GPU where there is one.
 
+    Raises:
+        ConfigError: There is no such device on this machine.
+
     Example:
         >>> resolve_device("cpu")
         device(type='cpu')
     """
+    check_device_name(name)
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise ValueError(
-            f"device={name!r} is not known; use 'cpu', 'cuda', 'cuda:1' or 'auto'"
-        ) from None
+    device = torch.device(name)
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise ValueError(
+        raise ConfigError(
             f"device={name!r} is not there: torch sees {torch.cuda.device_count()} GPUs; use 'cpu'"
         )
     return device
 
 
-def check_device(name: str) -> None:
-    """Raises unless a device of this name can be used on this machine."""
-    resolve_device(name)
+def check_device_name(name: str) -> None:
+    """Raises unless this is the name of a device, on this machine or another one."""
+    if name == "auto":
+        return
+    try:
+        torch.device(name)
+    except RuntimeError:
+        raise ConfigError(
+            f"device={name!r} is not known; use 'cpu', 'cuda', 'cuda:1' or 'auto'"
+        ) from None
 
 
 @contextmanager

@@ -1,27 +1,70 @@
-"""The predictions of a run as a file."""
+"""The predictions of a run, batch by batch or as a file."""
 
 import csv
 import io
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import torch
 from safetensors.torch import save
+from torch import Tensor
 
-from adgn.training.api import predict
+from adgn.training.api import open_run
+from adgn.training.batches import Split
 from adgn.training.errors import ConfigError
 from adgn.training.files import OTHER_OUT, write_atomically
 
-__all__ = ["write_predictions"]
+__all__ = ["predict", "write_predictions"]
 
 _FORMATS = (".csv", ".safetensors")
 
 
-def write_predictions(run_dir: str | Path, out: str | Path) -> int:
+def predict(
+    run_dir: str | Path, splits: Sequence[Split] | None = None, *, device: str | None = None
+) -> Iterator[tuple[Split, Mapping[str, Tensor]]]:
+    """The predictions of a run's best weights, batch by batch.
+
+    Args:
+        run_dir: A run directory, of a finished run or of one that has begun.
+        splits: `"train"`, `"val"` or `"test"`; `None`: all.
+        device: Where to compute; `None`: where the run did.
+
+    Yields:
+        The split and, for the scored rows of a batch, `prediction` (values, or classes), `output`
+        (what the network gave) and `target`.
+
+    Example:
+        >>> import tempfile, adgn
+        >>> task = {"distance": 3, "train": 16, "val": 8, "test": 8}
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     result = adgn.train(
+        ...         "graph-transfer", task=task, loop={"max_epochs": 2}, run_dir=f"{folder}/run"
+        ...     )
+        ...     ((split, batch),) = predict(f"{folder}/run", ["test"])
+        >>> split, sorted(batch), batch["prediction"].shape
+        ('test', ['output', 'prediction', 'target'], torch.Size([8, 1]))
+    """
+    prepared = open_run(run_dir, device=device)
+    answer = prepared.trainer.objective.answer
+    for split in splits or list(prepared.data.sources):
+        if split not in prepared.data.sources:
+            known = ", ".join(prepared.data.sources)
+            raise ConfigError(f"split={split!r} is not there; choose from {known}")
+        for output, batch in prepared.trainer.outputs(split, prepared.data.sources[split]):
+            yield split, {"prediction": answer(output), "output": output, "target": batch.y}
+
+
+def write_predictions(run_dir: str | Path, out: str | Path, *, device: str | None = None) -> int:
     """Writes the predictions of a run's best weights for every split.
 
     A CSV file has a row per scored node or graph, in the order of the data: `split`, `row` (its
     number within the split), `prediction`, `target`. A safetensors file has for each split the
     tensors `<split>.prediction`, `<split>.output` and `<split>.target`.
+
+    Args:
+        run_dir: A run directory.
+        out: The file.
+        device: Where to compute; `None`: where the run did.
 
     Returns:
         How many predictions were written.
@@ -32,7 +75,7 @@ def write_predictions(run_dir: str | Path, out: str | Path) -> int:
     if not path.parent.is_dir():
         raise ConfigError(f"out={str(out)!r} is in a folder that does not exist: {path.parent}")
     parts: dict[str, list[torch.Tensor]] = {}
-    for split, batch in predict(run_dir):
+    for split, batch in predict(run_dir, device=device):
         for name, tensor in batch.items():
             parts.setdefault(f"{split}.{name}", []).append(tensor.detach().cpu())
     tensors = {name: torch.cat(pieces) for name, pieces in parts.items()}

@@ -22,7 +22,7 @@ from adgn.training.checkpoint import StateStore, save_weights
 from adgn.training.config import CheckpointConfig, TrainConfig
 from adgn.training.configfile import config_differences, read_config, resolve_config, to_toml
 from adgn.training.errors import ConfigError, DamagedRunError, RunError
-from adgn.training.files import AppendedFile, read_bytes, write_atomically
+from adgn.training.files import AppendedFile, read_bytes, sha256, write_atomically
 
 __all__ = ["RunDirectory", "RunJournal", "strict_json"]
 
@@ -86,13 +86,15 @@ class RunDirectory:
     def begin(self, config: TrainConfig) -> None:
         """Writes the configuration, or checks that the run there has the same one.
 
+        Where to compute and to look for data, and when states are written, may have changed.
+
         Raises:
             RunError: A run with another configuration is there.
         """
         if not self.config_file.exists():
             write_atomically(self.config_file, to_toml(config).encode())
             return
-        differences = config_differences(self.config().model_dump(), config.model_dump())
+        differences = config_differences(_essential(self.config()), _essential(config))
         if differences:
             raise RunError(
                 f"{self.path} holds a run with another configuration ({'; '.join(differences[:3])}"
@@ -124,11 +126,36 @@ class RunDirectory:
         except ConfigError as error:
             raise DamagedRunError(f"{self.config_file} cannot be used: {error}") from error
 
-    def history(self) -> list[dict[str, Any]]:
-        """The lines of metrics.jsonl."""
-        if not self.metrics_file.exists():
+    def check_weights(self, config: TrainConfig, about: Mapping[str, Any]) -> None:
+        """Raises unless best.safetensors, by its metadata, was trained with the configuration."""
+        if "config" not in about:
+            return  # an earlier version wrote it
+        differences = config_differences(_essential(config), about["config"])
+        if differences:
+            raise DamagedRunError(
+                f"{self.config_file} does not belong to {self.best_file} "
+                f"({'; '.join(differences[:3])}{' …' if len(differences) > 3 else ''}); put back "
+                "the file that was changed, or start a new run with this configuration"
+            )
+
+    def metrics_digest(self) -> str:
+        """The SHA-256 of metrics.jsonl."""
+        return sha256(read_bytes(self.metrics_file, "start the run again"))
+
+    def history(self, digest: str | None = None) -> list[dict[str, Any]]:
+        """The lines of metrics.jsonl.
+
+        Args:
+            digest: The SHA-256 that the file must have; `None` where nothing is known.
+        """
+        if not self.metrics_file.exists() and digest is None:
             return []
         content = read_bytes(self.metrics_file, "start the run again")
+        if digest is not None and sha256(content) != digest:
+            raise DamagedRunError(
+                f"{self.metrics_file} is not the file that was written with "
+                f"{self.result_file.name}; put the original back, or start the run again"
+            )
         try:
             return [json.loads(line) for line in content.decode().splitlines()]
         except ValueError as error:
@@ -168,8 +195,7 @@ class RunDirectory:
         if not self.states.exists():
             return None
         state = self.states.load()
-        ours = json.loads(json.dumps(config.model_dump()))
-        differences = config_differences(ours, state["config"])
+        differences = config_differences(_essential(config), _essential(state["config"]))
         if differences:
             raise RunError(
                 f"{self.config_file} does not belong to the state in {self.states.folder} "
@@ -233,7 +259,12 @@ class RunJournal:
         """Writes best.safetensors if the best epoch is another one than last time."""
         if weights is None or epoch == self._best_epoch:
             return
-        about = {"task": self.config.task.name, "model": self.config.model.name, "epoch": epoch}
+        about = {
+            "task": self.config.task.name,
+            "model": self.config.model.name,
+            "epoch": epoch,
+            "config": _essential(self.config),
+        }
         save_weights(self.directory.best_file, weights, about)
         self._best_epoch = epoch
 
@@ -249,6 +280,19 @@ def strict_json(line: Mapping[str, Any]) -> str:
         return json.dumps(line, allow_nan=False)
     except ValueError:
         return json.dumps(_finite(line), allow_nan=False)
+
+
+def _essential(config: TrainConfig | Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that scores depend on, as JSON has them: not where to compute or to find data.
+
+    They are what must not change in the course of a run.
+    """
+    plain = config.model_dump() if isinstance(config, TrainConfig) else config
+    settings: dict[str, Any] = json.loads(json.dumps(plain))
+    for key in ("device", "checkpoint"):
+        settings.pop(key, None)
+    settings["task"].pop("root", None)
+    return settings
 
 
 def _digest(content: Mapping[str, Any]) -> str:

@@ -70,7 +70,8 @@ def restore_random_state(state: RandomState) -> None:
     )
     torch.set_rng_state(state["torch"])
     if "cuda" in state and torch.cuda.is_available():
-        torch.cuda.set_rng_state_all(list(state["cuda"]))
+        # The state may come from a machine with more GPUs.
+        torch.cuda.set_rng_state_all(list(state["cuda"])[: torch.cuda.device_count()])
 
 
 @contextmanager

@@ -2,11 +2,13 @@ import os
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from adgn.selection import ExecutorError, RayExecutor, select
 from adgn.selection.study import kind
+from adgn.selection.worker import WorkerSpec
 from tests.selection.studies import TOTAL, finished, held, wait_until
 from tests.selection.test_api import done, driver_of, end, trials_of, workers_seen
 from tests.servers import served
@@ -82,3 +84,75 @@ def test_ray_that_is_not_installed(monkeypatch):
 def test_cores_of_a_worker():
     assert RayExecutor(2, "host:1").threads == 1
     assert RayExecutor(2, "host:1", threads=3).threads == 3
+
+
+class FakeRay:
+    """Remembers what is asked of Ray; its tasks are done at once."""
+
+    exceptions = SimpleNamespace(RayTaskError=OSError, RaySystemError=OSError, RayError=OSError)
+
+    def __init__(self, gpus):
+        self.gpus = gpus
+        self.options = []
+
+    def init(self, **options):
+        self.joined = options
+
+    def cluster_resources(self):
+        return {"CPU": 8.0, **({"GPU": self.gpus} if self.gpus else {})}
+
+    def remote(self, **options):
+        self.options.append(options)
+        return lambda function: SimpleNamespace(remote=lambda spec: spec)
+
+    def wait(self, running, **_):
+        return running, []
+
+    def get(self, _):
+        pass
+
+
+def asked_for(device, gpus):
+    ray = FakeRay(gpus)
+    spec = WorkerSpec("s", "sqlite://", "folder", 1, 1, 5, device)
+    RayExecutor(2, "host:1")._run(ray, spec, lambda: None)
+    (options,) = ray.options
+    return options
+
+
+@pytest.mark.parametrize(
+    ("device", "gpus", "expected"),
+    [("cpu", 4, 0), ("cuda", 4, 1), ("cuda:0", 1, 1), ("auto", 4, 1), ("auto", 0, 0)],
+)
+def test_a_worker_asks_for_a_gpu_where_it_computes_on_one(device, gpus, expected):
+    assert asked_for(device, gpus)["num_gpus"] == expected
+
+
+def test_gpus_that_a_cluster_cannot_give():
+    with pytest.raises(ExecutorError, match=r"device='cuda'.*cluster has no GPU"):
+        asked_for("cuda", 0)
+    with pytest.raises(ExecutorError, match=r"device='cuda:1'.*use device='cuda'"):
+        asked_for("cuda:1", 4)
+
+
+def test_a_relative_data_root_means_the_same_folder_to_all_workers(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ADGN_DATA", "data")
+    ray = FakeRay(0)
+    RayExecutor(address="host:1")._connect(ray)
+    assert ray.joined["runtime_env"] == {"env_vars": {"ADGN_DATA": str(tmp_path / "data")}}
+    monkeypatch.setenv("ADGN_DATA", "")
+    RayExecutor(address="host:1")._connect(ray)
+    assert ray.joined["runtime_env"] == {}
+
+
+def test_the_device_of_a_study_reaches_its_workers(tiny):
+    class Keeping:
+        def run(self, spec, poll):
+            self.spec = spec
+            raise KeyboardInterrupt
+
+    keeping = Keeping()
+    with pytest.raises(KeyboardInterrupt):
+        select(**{**tiny, "executor": keeping, "settings": {"device": "cuda:99"}})
+    assert keeping.spec.device == "cuda:99"

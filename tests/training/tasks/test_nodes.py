@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from adgn.training import TrainConfig, prepare, train
+from adgn.training import TASKS, TrainConfig, prepare, train
 from adgn.training.tasks.nodes import constant_scores
 
 
@@ -69,3 +69,15 @@ def test_adgn_reaches_its_accuracy_on_node_tasks(task, least, options, data_root
     result = train(task, task={"root": str(data_root)}, **options)
     assert result.scores["test"]["accuracy"] >= least
     assert result.scores["test"]["accuracy"] > result.constant["accuracy"]
+
+
+def test_published_values_only_for_the_papers_splits_and_graphs():
+    def published(name, **settings):
+        config = TrainConfig(task={"name": name, **settings}, model={"phi": "gcn"})
+        return TASKS[name].published(config)
+
+    assert published("pubmed").row == "A-DGN (GCN)"
+    assert published("pubmed", splits="public") is None
+    assert published("pubmed", largest_component=True) is None
+    assert published("texas", largest_component=True) is None
+    assert published("texas", splits="public") == published("texas")  # the paper's are Geom-GCN's

@@ -1,4 +1,7 @@
-from adgn.training import train
+import pytest
+
+from adgn.nn import available_models
+from adgn.training import resolve_config, train
 
 
 def test_trees_learn_to_answer():
@@ -14,3 +17,11 @@ def test_trees_learn_to_answer():
     assert result.constant["accuracy"] <= 0.5
     assert result.published.mean == 1.0
     assert set(result.scores) == {"train", "test"}
+
+
+@pytest.mark.parametrize("radius", [2, 5])
+@pytest.mark.parametrize("model", available_models())
+def test_baselines_are_as_deep_as_the_trees_and_adgn_one_layer_deeper(model, radius):
+    task = {"name": "tree-neighbors-match", "radius": radius}
+    config = resolve_config({"task": task, "model": {"name": model}})
+    assert config.model.num_layers == radius + (model == "adgn")

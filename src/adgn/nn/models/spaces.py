@@ -27,7 +27,7 @@ HETEROPHILY: SearchSpace = {
     "model.act": ["tanh", "relu"],
     "model.dropout": [0.0, 0.2, 0.4, 0.6],
 }
-# Without the number of layers, which is the trees' depth plus one.
+# Without the number of layers, which the task knows: the trees' depth, for A-DGN one more.
 TREES: SearchSpace = {"model.hidden_channels": [32]}
 
 PROPERTY_TABLE = "A-DGN paper, table of property-prediction grids"

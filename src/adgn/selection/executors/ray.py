@@ -6,12 +6,12 @@ import threading
 from dataclasses import replace
 from typing import Any
 
-from adgn.data.root import ROOT_VARIABLE
+from adgn.data.root import ROOT_VARIABLE, data_root
 from adgn.selection.errors import ExecutorError
 from adgn.selection.executors.base import Poll, available_cores, check_workers, threads_per_worker
 from adgn.selection.worker import WorkerSpec, work
 
-__all__ = ["RayExecutor"]
+__all__ = ["RayExecutor", "check_ray_device"]
 
 _POLL_SECONDS = 1.0
 _CONNECT_SECONDS = 10.0
@@ -24,6 +24,9 @@ def _work_in_ray(spec: WorkerSpec) -> None:
 
 class RayExecutor:
     """Runs workers as Ray tasks; Ray places them, and those of a lost node are started anew.
+
+    A worker takes `threads` cores, and a GPU of its own where runs compute on one: with
+    `device="cuda"`, or with `"auto"` in a cluster that has GPUs.
 
     Args:
         workers: How many.
@@ -60,7 +63,8 @@ class RayExecutor:
 
     def _run(self, ray: Any, spec: WorkerSpec, poll: Poll) -> None:
         # The study brings lost trials back; Ray must not run a worker again behind its back.
-        task = ray.remote(num_cpus=self.threads, max_retries=0)(_work_in_ray)
+        gpus = _gpus_per_worker(spec.device, ray)
+        task = ray.remote(num_cpus=self.threads, num_gpus=gpus, max_retries=0)(_work_in_ray)
         running = [task.remote(spec) for _ in range(self.workers)]
         deaths = 0
         while running:
@@ -90,8 +94,9 @@ class RayExecutor:
             )
             return
         # Workers on other machines do not inherit where this one was told to look for data.
-        root = os.environ.get(ROOT_VARIABLE)
-        surroundings = {} if root is None else {"env_vars": {ROOT_VARIABLE: root}}
+        # Nor do they work in the same folder, so the path is absolute.
+        told = bool(os.environ.get(ROOT_VARIABLE))
+        surroundings = {"env_vars": {ROOT_VARIABLE: str(data_root())}} if told else {}
         try:
             ray.init(
                 address=self.address,
@@ -105,6 +110,29 @@ class RayExecutor:
                 f"cannot join the Ray cluster at {self.address!r}: {first}; start one with "
                 "`ray start --head`, or leave out --ray-address to run on this machine"
             ) from error
+
+
+def check_ray_device(device: str) -> None:
+    """Raises for a GPU by number: Ray hands out GPUs, and each worker sees its own alone."""
+    if device.startswith("cuda:") and device != "cuda:0":
+        raise ExecutorError(
+            f"device={device!r} is not there for a worker in Ray, which is given one GPU and sees "
+            "no other; use device='cuda'"
+        )
+
+
+def _gpus_per_worker(device: str, ray: Any) -> int:
+    if device == "cpu":
+        return 0
+    check_ray_device(device)
+    there = ray.cluster_resources().get("GPU", 0) >= 1
+    if not there and device != "auto":
+        # Ray would wait for one without a word, for ever.
+        raise ExecutorError(
+            f"device={device!r} needs a GPU for each worker, but the Ray cluster has no GPU; use "
+            "device='cpu', or join a cluster with GPUs"
+        )
+    return int(there)
 
 
 def _import_ray() -> Any:

@@ -41,6 +41,5 @@ def task_defaults(task: Mapping[str, Any], model: Any = None) -> dict[str, Any]:
         model: The model section as given so far; each model has its own defaults.
     """
     entry = task_entry(task["name"])
-    defaults = entry.defaults(task)
     name = model.get("name", "adgn") if isinstance(model, Mapping) else "adgn"
-    return merged(defaults, {"model": entry.model_defaults.get(name, {})})
+    return merged(entry.defaults(task, name), {"model": entry.model_defaults.get(name, {})})

@@ -54,7 +54,8 @@ class TaskEntry:
         summary: What is predicted, in a line.
         objective: The name of its objective.
         config: The settings it has.
-        defaults: Sections of the configuration for given task settings: the protocol.
+        defaults: Sections of the configuration for given task settings and a model by name: the
+            protocol.
         build: Makes the data of a configuration.
         published: What the paper reports for this configuration, if it is one of the paper's.
         model_defaults: For a model by name, its options in this task's protocol.
@@ -66,7 +67,7 @@ class TaskEntry:
     summary: str
     objective: str
     config: type[TaskConfig]
-    defaults: Callable[[Mapping[str, Any]], dict[str, Any]]
+    defaults: Callable[[Mapping[str, Any], str], dict[str, Any]]
     build: Callable[["TrainConfig", torch.device, Progress | None], TaskData]
     published: Callable[["TrainConfig"], PublishedValue | None] = lambda _: None
     model_defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

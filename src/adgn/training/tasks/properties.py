@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
-from pydantic import Field
+from pydantic import Field, StrictFloat, StrictInt
 
 from adgn.data import TARGETS, GraphPropertyDataset, PropertySettings
 from adgn.data.published import PublishedValue, published_value
@@ -26,15 +26,21 @@ _PAPER = PropertySettings()
 class PropertyConfig(TaskConfig):
     """The data set; the defaults are the paper's."""
 
-    data_seed: int = Field(default=_PAPER.seed, ge=0, lt=2**31, description="seed of the graphs")
-    min_nodes: int = Field(default=_PAPER.min_nodes, description="nodes of the smallest graphs")
-    train: tuple[int, int] = Field(
+    data_seed: StrictInt = Field(
+        default=_PAPER.seed, ge=0, lt=2**31, description="seed of the graphs"
+    )
+    min_nodes: StrictInt = Field(
+        default=_PAPER.min_nodes, description="nodes of the smallest graphs"
+    )
+    train: tuple[StrictInt, StrictInt] = Field(
         default=_PAPER.train,
         description="train split: blocks of graphs (one size each), graphs per block",
     )
-    val: tuple[int, int] = Field(default=_PAPER.val, description="validation split, alike")
-    test: tuple[int, int] = Field(default=_PAPER.test, description="test split, alike")
-    edge_noise: float = Field(
+    val: tuple[StrictInt, StrictInt] = Field(
+        default=_PAPER.val, description="validation split, alike"
+    )
+    test: tuple[StrictInt, StrictInt] = Field(default=_PAPER.test, description="test split, alike")
+    edge_noise: StrictFloat = Field(
         default=_PAPER.edge_noise, description="share of edges moved at random"
     )
     root: str | None = Field(default=None, description='data root; "none": the usual one')
@@ -64,7 +70,7 @@ def entries() -> Iterator[TaskEntry]:
         )
 
 
-def _defaults(task: Mapping[str, Any]) -> dict[str, Any]:
+def _defaults(task: Mapping[str, Any], model: str) -> dict[str, Any]:
     return {
         "model": {"hidden_channels": 30, "num_layers": 20, "readout": "mlp"},
         "optimizer": {"name": "adam", "lr": 0.003, "weight_decay": 1e-6},

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
-from pydantic import Field
+from pydantic import Field, StrictInt
 
 from adgn.data import GraphTransfer
 from adgn.training.batches import PackedBatches
@@ -27,11 +27,11 @@ class TransferConfig(TaskConfig):
     topology: Literal["line", "ring", "crossed_ring"] = Field(
         default="line", description="which graphs"
     )
-    distance: int = Field(default=10, ge=1, description="edges between the two nodes")
-    data_seed: int = Field(default=0, ge=0, description="seed of the numbers")
-    train: int = Field(default=1000, ge=1, description="train graphs")
-    val: int = Field(default=100, ge=1, description="validation graphs")
-    test: int = Field(default=100, ge=1, description="test graphs")
+    distance: StrictInt = Field(default=10, ge=1, description="edges between the two nodes")
+    data_seed: StrictInt = Field(default=0, ge=0, description="seed of the numbers")
+    train: StrictInt = Field(default=1000, ge=1, description="train graphs")
+    val: StrictInt = Field(default=100, ge=1, description="validation graphs")
+    test: StrictInt = Field(default=100, ge=1, description="test graphs")
 
 
 def entries() -> Iterator[TaskEntry]:
@@ -53,7 +53,7 @@ def entries() -> Iterator[TaskEntry]:
     )
 
 
-def _defaults(task: Mapping[str, Any]) -> dict[str, Any]:
+def _defaults(task: Mapping[str, Any], model: str) -> dict[str, Any]:
     distance = task.get("distance", TransferConfig.model_fields["distance"].default)
     layers = math.ceil(1.28 * distance) if isinstance(distance, int) and distance >= 1 else 1
     return {

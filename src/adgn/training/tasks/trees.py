@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
-from pydantic import Field
+from pydantic import Field, StrictInt
 
 from adgn.data import TreeNeighborsMatch
 from adgn.data.published import PublishedValue, published_value
@@ -17,7 +17,7 @@ from adgn.training.tasks.nodes import constant_scores
 if TYPE_CHECKING:
     from adgn.training.config import TrainConfig
 
-__all__ = ["TreeConfig", "entries"]
+__all__ = ["TreeConfig", "entries", "tree_layers"]
 
 MAX_PASSES = 50_000
 
@@ -25,9 +25,13 @@ MAX_PASSES = 50_000
 class TreeConfig(TaskConfig):
     """The trees."""
 
-    radius: int = Field(default=3, ge=2, description="depth of the trees; the leaves are 2^radius")
-    data_seed: int = Field(default=11, ge=0, lt=2**32, description="of the values and the split")
-    permutations: int | None = Field(
+    radius: StrictInt = Field(
+        default=3, ge=2, description="depth of the trees; the leaves are 2^radius"
+    )
+    data_seed: StrictInt = Field(
+        default=11, ge=0, lt=2**32, description="of the values and the split"
+    )
+    permutations: StrictInt | None = Field(
         default=None, ge=1, description='permutations of the values; "none": the protocol\'s number'
     )
 
@@ -56,17 +60,29 @@ def _radius(task: Mapping[str, Any]) -> int:
     return radius if isinstance(radius, int) and radius >= 2 else 2  # a wrong one is told later
 
 
+def tree_layers(model: str, radius: int) -> int:
+    """The layers of a model in the protocol: the radius for baselines, as Alon and Yahav had them.
+
+    A-DGN has one more, as in the paper.
+
+    Example:
+        >>> tree_layers("gcn", 3), tree_layers("adgn", 3)
+        (3, 4)
+    """
+    return radius + 1 if model == "adgn" else radius
+
+
 def _batch_size(radius: int) -> int:
     return 64 if radius <= 3 else 1024 if radius <= 6 else 2048
 
 
-def _defaults(task: Mapping[str, Any]) -> dict[str, Any]:
+def _defaults(task: Mapping[str, Any], model: str) -> dict[str, Any]:
     radius = _radius(task)
     passes = 1000 if radius == 2 else 100
     return {
         "model": {
             "hidden_channels": 32,
-            "num_layers": radius + 1,
+            "num_layers": tree_layers(model, radius),
             "encoder": "embedding",
             "readout": "linear_no_bias",
         },
