@@ -28,8 +28,9 @@ EXPERIMENT = Experiment(
     rows=(*BASELINES, *VARIANTS),
     columns=COLUMNS,
     notes=(
-        "Measured on the processor with all cores, one cell after the other; a cell's "
-        "notes have the number of threads and, where it was recorded, the load before. Published values are from an A100 GPU and the authors' code.",
+        "Measured on the processor with all cores, one cell after the other; a cell's notes have "
+        "the number of threads and, where it was recorded, the load before. Published values are "
+        "from an A100 GPU and the authors' code.",
         MISLABELLED,
     ),
     published=_published,
