@@ -19,9 +19,7 @@ ADGN_INLINE void update(const T* rate, const T* x, T epsilon, T* x_next, T* acti
     if (activation == Activation::tanh) t = tanh<T>(t);
     if (activation == Activation::relu) t = t < V{} ? V{} : t;  // a NaN stays, as in torch
     if (activated) store<T>(activated, t);
-    if (activation == Activation::relu && active) {
-        for (int lane = 0; lane < lanes<T>; ++lane) active[lane] = t[lane] > T(0);
-    }
+    if (activation == Activation::relu && active) store_positive<T>(active, t);
     store<T>(x_next, load<T>(x) + splat<T>(epsilon) * t);
 }
 
@@ -65,13 +63,7 @@ ADGN_INLINE Vector<T> sloped(Activation activation, Vector<T> scaled, const T* a
         const Vector<T> t = load<T>(activated);
         return scaled * (splat<T>(T(1)) - t * t);
     }
-    if (activation == Activation::relu) {
-        Vector<T> result = {};
-        for (int lane = 0; lane < lanes<T>; ++lane)
-            result[lane] = active[lane] ? scaled[lane] : T(0);
-        return result;
-    }
-    return scaled;
+    return activation == Activation::relu ? where<T>(active, scaled) : scaled;
 }
 
 template <class T>

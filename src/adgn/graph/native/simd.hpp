@@ -19,18 +19,22 @@ template <>
 struct Simd<float> {
     typedef float Vector __attribute__((vector_size(ADGN_VECTOR_BYTES)));
     typedef std::uint32_t Bits __attribute__((vector_size(ADGN_VECTOR_BYTES)));
+    typedef std::uint8_t Bytes __attribute__((vector_size(ADGN_VECTOR_BYTES / sizeof(float))));
 };
 
 template <>
 struct Simd<double> {
     typedef double Vector __attribute__((vector_size(ADGN_VECTOR_BYTES)));
     typedef std::uint64_t Bits __attribute__((vector_size(ADGN_VECTOR_BYTES)));
+    typedef std::uint8_t Bytes __attribute__((vector_size(ADGN_VECTOR_BYTES / sizeof(double))));
 };
 
 template <class T>
 using Vector = typename Simd<T>::Vector;
 template <class T>
 using Bits = typename Simd<T>::Bits;
+template <class T>
+using Bytes = typename Simd<T>::Bytes;  // one for each lane
 
 template <class T>
 constexpr int lanes = ADGN_VECTOR_BYTES / sizeof(T);
@@ -60,6 +64,22 @@ ADGN_INLINE Bits<T> bits_of(Vector<T> v) {
 template <class T>
 ADGN_INLINE Vector<T> from_bits(Bits<T> b) {
     return reinterpret_cast<Vector<T>>(b);
+}
+
+// 1 for each lane above zero, else 0 (also for a NaN).
+template <class T>
+ADGN_INLINE void store_positive(std::uint8_t* to, Vector<T> v) {
+    const Bits<T> ones = reinterpret_cast<Bits<T>>(v > Vector<T>{}) & 1;
+    const Bytes<T> bytes = __builtin_convertvector(ones, Bytes<T>);
+    std::memcpy(to, &bytes, sizeof bytes);
+}
+
+// The lanes whose byte is not 0; the others are zero.
+template <class T>
+ADGN_INLINE Vector<T> where(const std::uint8_t* chosen, Vector<T> v) {
+    Bytes<T> bytes;
+    std::memcpy(&bytes, chosen, sizeof bytes);
+    return __builtin_convertvector(bytes, Bits<T>) != 0 ? v : Vector<T>{};
 }
 
 }  // namespace ADGN_ISA
