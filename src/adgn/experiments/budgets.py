@@ -131,7 +131,7 @@ BUDGETS: Mapping[str, Mapping[str, Budget]] = {
             "initialisation, 20 epochs. Then the paper's 4 initialisations of the selected one "
             "with the full protocol (at most 1500 epochs, patience 100).",
             search=Search(trials=4, max_epochs=20),
-            seconds_per_cell=1300,  # 14 cells of GCN, GCNII and A-DGN
+            seconds_per_cell=1800,  # 24 cells of GCN, GIN, GCNII and A-DGN
         ),
         "property-time": Budget(
             "No search: 20 layers of 30 units. 3 epochs timed after a first one that does not "
@@ -144,13 +144,14 @@ BUDGETS: Mapping[str, Mapping[str, Budget]] = {
             "5 splits of the selected one with the full protocol (at most 10000 epochs, patience "
             "50). One configuration serves all splits.",
             search=Search(trials=4, splits=(0,), max_epochs=200),
+            seconds_per_cell=1100,  # 15 cells of GCN, A-DGN and DAGNN
         ),
         "heterophily": Budget(
             "Search: at most 6 configurations of the compact space, drawn at random, on the first "
             "3 splits. Then all 10 splits with the selected one. Full protocol throughout (at most "
             "1500 epochs, patience 100).",
             search=Search(trials=6, splits=(0, 1, 2)),
-            seconds_per_cell=170,  # 9 cells of A-DGN and the MLP
+            seconds_per_cell=530,  # 12 cells of A-DGN and the MLP
         ),
         "trees": Budget(
             "No search: 32 units; A-DGN with ε = 1 and ReLU as in its reference code, the others "
