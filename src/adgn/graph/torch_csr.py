@@ -38,5 +38,5 @@ def _hear_beta_notice() -> None:
     warnings would cost time and is not safe between threads.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta", UserWarning)
         torch.sparse_csr_tensor([0, 1], [0], [1.0], (1, 1), check_invariants=False)

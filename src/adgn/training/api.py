@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from adgn.nn import GraphNetwork
-from adgn.training.batches import PackedBatches, Split
+from adgn.training.batches import BatchSource, PackedBatches, Split
 from adgn.training.checkpoint import load_into, load_weights
 from adgn.training.config import TrainConfig
 from adgn.training.configfile import ConfigLike, resolve_config
@@ -42,6 +42,13 @@ class Prepared:
     data: TaskData
     model: GraphNetwork
     trainer: Trainer
+
+    def source(self, split: Split) -> BatchSource:
+        """The batches of a split; raises `ConfigError` where the task has no such split."""
+        sources = self.data.sources
+        if split not in sources:
+            raise ConfigError(f"split={split!r} is not there; choose from {', '.join(sources)}")
+        return sources[split]
 
 
 def train(
@@ -366,13 +373,9 @@ def evaluate(
         True
     """
     prepared = open_run(run_dir, device=device)
-    sources = prepared.data.sources
-    for split in splits or ():
-        if split not in sources:
-            raise ConfigError(f"split={split!r} is not there; choose from {', '.join(sources)}")
+    sources = {split: prepared.source(split) for split in splits or prepared.data.sources}
     return {
-        split: prepared.trainer.evaluate(split, source=sources[split])
-        for split in (splits or sources)
+        split: prepared.trainer.evaluate(split, source=source) for split, source in sources.items()
     }
 
 

@@ -47,10 +47,7 @@ def predict(
     prepared = open_run(run_dir, device=device)
     answer = prepared.trainer.objective.answer
     for split in splits or list(prepared.data.sources):
-        if split not in prepared.data.sources:
-            known = ", ".join(prepared.data.sources)
-            raise ConfigError(f"split={split!r} is not there; choose from {known}")
-        for output, batch in prepared.trainer.outputs(split, prepared.data.sources[split]):
+        for output, batch in prepared.trainer.outputs(split, prepared.source(split)):
             yield split, {"prediction": answer(output), "output": output, "target": batch.y}
 
 
