@@ -29,3 +29,20 @@ def test_the_passes_over_trees_are_those_of_the_text():
         loop, radius = plan.base.loop, plan.base.task.radius
         assert loop.max_epochs * loop.passes_per_epoch == LAPTOP_TREE_PASSES[radius]
         assert f"{radius}: {LAPTOP_TREE_PASSES[radius]}" in plan.budget.text
+
+
+def test_settings_of_single_cells_reach_these_cells_alone():
+    units = {
+        (plan.row.key, plan.column.key): plan.base.model.hidden_channels
+        for plan in plan_cells(["trees"], "laptop")
+    }
+    assert units.pop(("adgn", "radius-4")) == 86
+    assert set(units.values()) == {32}
+
+
+def test_cells_with_settings_of_their_own_exist():
+    for name in EXPERIMENTS:
+        for budget in BUDGETS:
+            plans = plan_cells([name], budget)
+            for cell in BUDGETS[budget][name].by_cell:
+                assert cell in {plan.name for plan in plans}, (name, budget)

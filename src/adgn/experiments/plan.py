@@ -71,8 +71,9 @@ class CellPlan:
     def base(self) -> TrainConfig:
         """The configuration that the cell's runs share, before anything is selected."""
         chosen = {"task": {"name": self.column.task}, "model": {"name": self.row.model}}
-        budget = self.budget.by_column.get(self.column.key, {})
-        return resolve_config(chosen, nested(self.fixed), self.budget.settings, budget)
+        column = self.budget.by_column.get(self.column.key, {})
+        cell = self.budget.by_cell.get(self.name, {})
+        return resolve_config(chosen, nested(self.fixed), self.budget.settings, column, cell)
 
     @cached_property
     def protocol(self) -> Protocol:
