@@ -40,9 +40,11 @@ def test_settings_of_single_cells_reach_these_cells_alone():
     assert set(units.values()) == {32}
 
 
-def test_cells_with_settings_of_their_own_exist():
-    for name in EXPERIMENTS:
-        for budget in BUDGETS:
-            plans = plan_cells([name], budget)
-            for cell in BUDGETS[budget][name].by_cell:
-                assert cell in {plan.name for plan in plans}, (name, budget)
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_cells_with_settings_of_their_own_exist_and_no_search_overrides_them(name, budget):
+    plans = {plan.name: plan for plan in plan_cells([name], budget)}
+    for cell, settings in BUDGETS[budget][name].by_cell.items():
+        searched = plans[cell].space or {}
+        own = {f"{section}.{key}" for section, values in settings.items() for key in values}
+        assert not own & set(searched)

@@ -27,10 +27,18 @@ def test_what_enters_the_fingerprint(monkeypatch):
     def changed(**fields):
         return type(budget)(**{**vars(budget), **fields})
 
-    for harmless in ({"text": "other words"}, {"seconds_per_cell": 5.0}):
+    other_cell = {"gcn--diameter": {"loop": {"max_epochs": 7}}}
+    for harmless in ({"text": "other words"}, {"seconds_per_cell": 5.0}, {"by_cell": other_cell}):
         monkeypatch.setitem(BUDGETS["laptop"], "property", changed(**harmless))
         assert fingerprint() == usual
-    for harmful in ({"seeds": 2}, {"search": None}, {"settings": {"loop": {"max_epochs": 7}}}):
+    shorter = {"loop": {"max_epochs": 7}}
+    for harmful in (
+        {"seeds": 2},
+        {"search": None},
+        {"settings": shorter},
+        {"by_column": {"sssp": shorter}},
+        {"by_cell": {"gcn--sssp": shorter}},
+    ):
         monkeypatch.setitem(BUDGETS["laptop"], "property", changed(**harmful))
         assert fingerprint() != usual
 

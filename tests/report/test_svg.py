@@ -13,6 +13,7 @@ from adgn.report.charts import (
     depth_charts,
     dot_charts,
 )
+from adgn.report.numbers import number_format
 from adgn.report.results import Moments
 from adgn.report.svg import DASHES, MARKERS, dot_svg, line_svg, panels_svg
 
@@ -127,3 +128,13 @@ def test_numbers_of_a_logarithmic_axis_do_not_touch():
     assert len(ticks) >= 3
     places = [(float(t.get("x")), 6 * len(t.text)) for t in ticks]
     assert all(b - a > (one + other) / 2 for (a, one), (b, other) in pairwise(places))
+
+
+def test_numbers_of_the_description_are_those_of_the_tables(sample):
+    dots = (Dot("a", Moments(mean=-0.4), Moments(mean=-0.5455)), Dot("b", None, None))
+    root = ElementTree.fromstring(dot_svg(DotChart("k", "t", "x", dots)))
+    text = root.find(f"{SVG}desc").text
+    assert text == "x. a: measured −0.400, published −0.546; b: measured none, published none."
+    for table in sample.tables:
+        decimals = number_format(table.experiment.metric.unit).decimals
+        assert {chart.decimals for chart in dot_charts(table)} <= {decimals}

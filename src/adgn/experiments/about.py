@@ -125,7 +125,7 @@ def outline(
         ],
         "notes": [*([SMOKE_NOTE] if budget_name == "smoke" else []), *experiment.notes],
         "cells": planned,
-        "constant": dict(constant),
+        "constant": {c.key: constant[c.key] for c in columns if c.key in constant},
         "quoted": [
             {
                 "title": title,

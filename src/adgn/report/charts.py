@@ -79,6 +79,7 @@ class DotChart:
     dots: tuple[Dot, ...]
     reference: tuple[str, float] | None = None
     log_x: bool = False
+    decimals: int = 3
 
     @property
     def span(self) -> tuple[float, float]:
@@ -172,6 +173,7 @@ def dot_charts(table: TableResults) -> list[DotChart]:
                 dots=tuple(dots),
                 reference=_reference(table, column),
                 log_x=wide,
+                decimals=number_format(experiment.metric.unit).decimals,
             )
         )
     return charts

@@ -10,7 +10,7 @@ from importlib.resources import files
 from math import log10
 
 from adgn.report.charts import Dot, DotChart, LineChart, Series, limits, ticks
-from adgn.report.numbers import MINUS
+from adgn.report.numbers import MINUS, NumberFormat
 from adgn.report.results import Moments
 
 __all__ = ["dot_svg", "line_svg", "panels_svg"]
@@ -291,10 +291,12 @@ def _describe_lines(chart: LineChart) -> str:
 
 
 def _describe_dots(chart: DotChart) -> str:
+    written = NumberFormat(chart.decimals)  # as in the tables
+
     def number(value: Moments | None) -> str:
         if value is None or value.mean is None or not value.finite:
             return "none"
-        return _tick(round(value.mean, 3))
+        return written.plain(value.mean)
 
     parts = [
         f"{dot.label}: measured {number(dot.measured)}, published {number(dot.published)}"
