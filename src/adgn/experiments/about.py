@@ -86,7 +86,7 @@ def outline(
         budget_name: The budget.
         rows: Keys of the rows that are run, with what is planned and published for each of their
             cells, begun or not; the published values of other rows are quoted.
-        constant: The constant predictor by column.
+        constant: The constant predictor by column, or by group of columns.
     """
     budget = find_budget(budget_name, experiment.name)
     columns = planned_columns(experiment, budget)
@@ -101,6 +101,7 @@ def outline(
         if any(cells.values()):
             quoted[row.title] = {key: cell for key, cell in cells.items() if cell is not None}
     metric = experiment.metric
+    predicted = dict.fromkeys(column.group or column.key for column in columns)
     return {
         "format": FORMAT,
         "name": experiment.name,
@@ -125,7 +126,7 @@ def outline(
         ],
         "notes": [*([SMOKE_NOTE] if budget_name == "smoke" else []), *experiment.notes],
         "cells": planned,
-        "constant": {c.key: constant[c.key] for c in columns if c.key in constant},
+        "constant": {key: constant[key] for key in predicted if key in constant},
         "quoted": [
             {
                 "title": title,
