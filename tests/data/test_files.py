@@ -68,6 +68,30 @@ def test_a_file_of_another_program_is_not_taken_for_ours(tmp_path):
         read_tensors(tmp_path / "x.safetensors")
 
 
+@pytest.mark.parametrize("change", ["written over", "cut off"])
+def test_tensors_stay_as_they_are_when_their_file_changes(tmp_path, change):
+    code = """
+import os, sys
+from pathlib import Path
+import torch
+from adgn.data.files import read_tensors, write_tensors
+
+path = Path(sys.argv[1])
+tensor = torch.arange(100_000.0)
+write_tensors(path, {"a": tensor})
+found = read_tensors(path)["a"]
+with path.open("r+b") as file:
+    if sys.argv[2] == "cut off":
+        file.truncate(10)
+    else:
+        file.write(bytes(path.stat().st_size))
+assert torch.equal(found, tensor)
+"""
+    command = [sys.executable, "-c", code, str(tmp_path / "x.safetensors"), change]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, (done.returncode, done.stderr)
+
+
 def test_settings_name_the_file(tmp_path):
     first = cache_path(tmp_path, "set", {"a": 1, "b": 2})
     assert first == cache_path(tmp_path, "set", {"b": 2, "a": 1})

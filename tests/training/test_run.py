@@ -1,4 +1,5 @@
 import math
+import os
 import subprocess
 import sys
 import textwrap
@@ -46,6 +47,87 @@ def test_left_over_temporary_files_are_no_hindrance(tmp_path):
     directory.make()
     directory.begin(TrainConfig("sssp"))
     assert directory.config() == TrainConfig("sssp")
+
+
+LINKS = ("config.toml", "metrics.jsonl", "best.safetensors", "result.json", ".lock")
+
+
+@pytest.mark.parametrize("name", [*LINKS, "state", "tensorboard"])
+def test_a_link_in_the_place_of_a_file_is_refused(tmp_path, name):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / name).symlink_to(tmp_path / "elsewhere" / "target")
+    directory = RunDirectory(tmp_path / "run")
+    for use in (directory.refuse_existing, directory.config, directory.lock().__enter__):
+        with pytest.raises(RunError, match=f"{name} cannot be used for a run: it is a link"):
+            use()
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", "result.json", "config.toml"])
+def test_a_folder_or_a_pipe_in_the_place_of_a_file_is_refused(tmp_path, name):
+    directory = RunDirectory(tmp_path)
+    (tmp_path / name).mkdir()
+    with pytest.raises(RunError, match=f"{name} cannot be used for a run: it is a folder"):
+        directory.config()
+    (tmp_path / name).rmdir()
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(RunError, match=f"{name} cannot be used for a run: it is a pipe"):
+        directory.config()
+
+
+def test_results_and_histories_are_read_from_files_alone(tmp_path):
+    directory = RunDirectory(tmp_path)
+    for file, read in (
+        (directory.result_file, directory.result),
+        (directory.metrics_file, directory.history),
+    ):
+        os.mkfifo(file)
+        with pytest.raises(RunError, match="it is a pipe, not a file"):
+            read()
+
+
+def test_a_name_that_is_too_long_is_refused(tmp_path):
+    directory = RunDirectory(tmp_path / ("n" * 300))
+    for use in (directory.refuse_existing, directory.config, directory.lock().__enter__):
+        with pytest.raises(RunError, match=r"cannot be used for a run: File name too long; choose"):
+            use()
+
+
+def test_what_a_kill_left_is_removed_and_nothing_else(tmp_path):
+    directory = RunDirectory(tmp_path)
+    directory.states.folder.mkdir()
+    left = (
+        ".result.json.0a1b.tmp",
+        "state/.tensors-12ab.safetensors.tmp",
+        "state/.manifest.json.1.tmp",
+    )
+    others = (".notes.tmp", "state/.notes.tmp")
+    for name in (*left, *others):
+        (tmp_path / name).touch()
+    with directory.lock():
+        assert not any((tmp_path / name).exists() for name in left)
+        assert all((tmp_path / name).exists() for name in others)
+
+
+def test_deeply_nested_files_are_told(tmp_path):
+    directory = RunDirectory(tmp_path)
+    directory.config_file.write_text("a = " + "[" * 100_000)
+    with pytest.raises(DamagedRunError, match=r"config.toml cannot be used.*nested too deeply"):
+        directory.config()
+    directory.config_file.write_text("a = " + "[" * 300 + "]" * 300)
+    with pytest.raises(DamagedRunError, match=r"config.toml cannot be used"):
+        directory.config()
+    directory.result_file.write_text("[" * 100_000)
+    with pytest.raises(DamagedRunError, match=r"result.json is damaged: it is nested too deeply"):
+        directory.result()
+    directory.metrics_file.write_text("[" * 100_000)
+    with pytest.raises(DamagedRunError, match=r"metrics.jsonl is damaged: it is nested too deeply"):
+        directory.history()
+    directory.states.folder.mkdir()
+    directory.states.manifest.write_text("[" * 100_000)
+    with pytest.raises(DamagedRunError, match=r"manifest.json is damaged.*nested too deeply"):
+        directory.load_state(TrainConfig("sssp"))
 
 
 def test_damaged_files_are_told(tmp_path):

@@ -1,9 +1,13 @@
+import os
 import random
+import threading
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
 import torch
 
+from adgn.training.errors import TrainingError
 from adgn.training.seeding import (
     derived_seed,
     own_randomness,
@@ -46,3 +50,57 @@ def test_derived_seeds_differ_in_every_part():
     seeds = {derived_seed(a, b, c) for a in range(5) for b in ("x", "y") for c in range(50)}
     assert len(seeds) == 500
     assert derived_seed(1, 23) != derived_seed(12, 3)
+
+
+@contextmanager
+def held(whole_run):
+    """Another thread has random numbers of its own, until the end or until `done` is set."""
+    inside, done = threading.Event(), threading.Event()
+
+    def hold():
+        with own_randomness(1, whole_run=whole_run):
+            inside.set()
+            done.wait(60)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert inside.wait(60)
+    try:
+        yield done
+    finally:
+        done.set()
+        thread.join()
+
+
+def test_a_run_in_another_thread_is_refused_and_one_in_the_same_is_not():
+    before = random_state()
+    refused = pytest.raises(TrainingError, match="another thread")
+    with held(whole_run=True), refused, own_randomness(2):
+        pass
+    with own_randomness(2, whole_run=True), own_randomness(3, whole_run=True):
+        draw()
+    after = random_state()
+    assert after["torch"].equal(before["torch"])
+    assert after["python"]["words"].equal(before["python"]["words"])
+
+
+def test_what_takes_a_moment_in_another_thread_is_waited_for():
+    with held(whole_run=False) as done:
+        threading.Timer(0.2, done.set).start()
+        with own_randomness(2, whole_run=True):
+            first = draw()
+    with own_randomness(2):
+        assert draw() == first
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_can_train_while_a_thread_of_its_parent_does():
+    with held(whole_run=True):
+        child = os.fork()
+        if child == 0:
+            try:
+                with own_randomness(2, whole_run=True):
+                    os._exit(0)
+            finally:
+                os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -1,7 +1,6 @@
 """The measurements as pictures: PNG and SVG, readable without colour vision."""
 
 import io
-import os
 from collections.abc import Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
@@ -15,6 +14,7 @@ from matplotlib.patches import Circle
 from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
+from adgn._util.files import write_file
 from adgn.analysis.energy import EnergyByLayer
 from adgn.analysis.gradients import GradientNorms
 from adgn.analysis.layer_spectra import LayerSpectrum
@@ -132,7 +132,7 @@ def save_figure(figure: Figure, stem: Path) -> tuple[Path, Path]:
         for path, metadata in zip(paths, ({"Software": None}, {"Date": None}), strict=True):
             buffer = io.BytesIO()
             figure.savefig(buffer, format=path.suffix[1:], dpi=150, metadata=metadata)
-            _write_whole(path, buffer.getvalue())
+            write_file(path, buffer.getvalue())
     return paths
 
 
@@ -188,15 +188,3 @@ def _set_window(axes: Axes, groups: Sequence[Tensor], whole_disc: bool) -> None:
     axes.set_xlim(-width, width)
     height = 1.1 * max(imag, 0.01)
     axes.set_ylim(-height, height)
-
-
-def _write_whole(path: Path, content: bytes) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -100,7 +100,7 @@ def train(
 
         adgn train --config runs/trees/config.toml --run-dir runs/trees-again
     """
-    from adgn.training import parse_setting, read_config, resolve_config
+    from adgn.training import RunDirectory, parse_setting, read_config, resolve_config
     from adgn.training import train as train_run
 
     if task is None and config is None:
@@ -121,7 +121,11 @@ def train(
     def run(options: dict[str, Any]) -> "RunResult":
         return train_run(resolved, run_dir=folder, **options)
 
-    _show(label, folder, tensorboard, run)
+    try:
+        _show(label, folder, tensorboard, run)
+    finally:
+        if run_dir is None:
+            RunDirectory(folder).remove_if_unused()
 
 
 def resume(
@@ -165,10 +169,20 @@ def predict(
 
 
 def _new_folder(name: str) -> Path:
+    """Makes a folder below runs/ that no other process has, even one started at the same time."""
+    from adgn.training import RunError
+
     folder, number = Path("runs") / name, 2
-    while folder.exists():
-        folder, number = Path("runs") / f"{name}-{number}", number + 1
-    return folder
+    while True:
+        try:
+            folder.mkdir(parents=True)
+            return folder
+        except FileExistsError:
+            folder, number = Path("runs") / f"{name}-{number}", number + 1
+        except OSError as error:
+            raise RunError(
+                f"cannot make {folder}: {error.strerror or error}; give another --run-dir"
+            ) from error
 
 
 def _show(label: str, folder: Path, tensorboard: bool, run: Any) -> None:

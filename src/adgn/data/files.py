@@ -5,10 +5,10 @@ a truncated or changed file is noticed when it is read, and never taken for a go
 """
 
 import contextlib
+import glob
 import hashlib
 import json
 import logging
-import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -18,6 +18,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from adgn._util.files import remove_temporaries, replaced_file
 from adgn.data.errors import DamagedFileError, DataError
 from adgn.data.root import ROOT_VARIABLE
 
@@ -69,23 +70,8 @@ def cache_path(folder: Path, name: str, settings: Mapping[str, object]) -> Path:
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     """Write tensors to a safetensors file that is whole or absent, whatever happens meanwhile."""
     contiguous = {name: tensor.contiguous() for name, tensor in tensors.items()}
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with _explained_write_errors(path):
-        try:
-            save_file(contiguous, temporary, {_DIGEST_KEY: sha256_of_tensors(contiguous)})
-            _flush_to_disk(temporary)
-            temporary.replace(path)
-            _flush_to_disk(path.parent)
-        finally:
-            temporary.unlink(missing_ok=True)
-
-
-def _flush_to_disk(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    with _explained_write_errors(path), replaced_file(path) as temporary:
+        save_file(contiguous, temporary, {_DIGEST_KEY: sha256_of_tensors(contiguous)})
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
@@ -96,7 +82,9 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         FileNotFoundError: there is no file.
     """
     try:
-        with safe_open(path, framework="pt") as file:
+        # Read, not mapped: a mapped file that changes later would change the tensors with it, and
+        # one that is cut off would end the process.
+        with safe_open(path, framework="pt", backend="pread") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except FileNotFoundError:
@@ -140,8 +128,7 @@ def exclusive(path: Path) -> Iterator[None]:
             logger.warning("another process is preparing %s; waiting for it", path)
             lock.acquire()
     try:
-        for leftover in path.parent.glob(f".{path.name}.*.tmp"):
-            leftover.unlink(missing_ok=True)
+        remove_temporaries(path.parent, glob.escape(path.name))
         yield
     finally:
         lock.release()

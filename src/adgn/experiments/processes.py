@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from adgn._util.files import open_to_append
 from adgn.experiments.worker import StepOrder
 
 __all__ = ["Answer", "WorkerProcess"]
@@ -50,7 +51,7 @@ class WorkerProcess(Generic[Task]):
             ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), count
         )
         self.log.parent.mkdir(parents=True, exist_ok=True)
-        with self.log.open("a", encoding="utf-8") as output:
+        with open_to_append(self.log) as output:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", "from adgn.experiments.worker import main; main()"],
                 stdin=subprocess.PIPE,

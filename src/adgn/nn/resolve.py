@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch_geometric.nn.resolver import activation_resolver
 
@@ -49,10 +50,13 @@ def resolve_activation(
         if name in _ACTIVATIONS:
             return _build(_ACTIVATIONS[name], act_kwargs)
         try:
-            resolved: Activation = activation_resolver(act, **(act_kwargs or {}))
-        except ValueError:
+            resolved: nn.Module = activation_resolver(act, **(act_kwargs or {}))
+            # The resolver also takes other modules that torch defines beside its activations.
+            if resolved.eval()(torch.zeros(1, 4)).shape != (1, 4):
+                raise ValueError
+        except (ValueError, TypeError, NotImplementedError):
             raise unknown_name("act", act, _ACTIVATIONS) from None
-        return resolved
+        return resolved.train()
     if act is None or isinstance(act, nn.Module):
         return act
     if isinstance(act, type) and issubclass(act, nn.Module):

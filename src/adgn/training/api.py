@@ -103,7 +103,7 @@ def train(
     with directory.lock():
         if not resume:
             directory.refuse_existing()  # another process may have been first
-        directory.begin(resolved)
+        directory.refuse_other(resolved)
         return _run(resolved, directory, observers, progress, evaluate_test)
 
 
@@ -202,13 +202,20 @@ def prepare(
             f"has {', '.join(data.sources)}"
         )
     with own_randomness(config.seed):
-        model = build_network(
-            config.model,
-            in_channels=data.in_channels,
-            out_channels=data.out_channels,
-            level=data.level,
-            embeddings=data.embeddings,
-        ).to(device)
+        try:
+            model = build_network(
+                config.model,
+                in_channels=data.in_channels,
+                out_channels=data.out_channels,
+                level=data.level,
+                embeddings=data.embeddings,
+            ).to(device)
+        except RuntimeError as error:  # torch could not get memory for the weights
+            raise ConfigError(
+                f"a network with model.hidden_channels={config.model.hidden_channels} and "
+                f"model.num_layers={config.model.num_layers} cannot be built; take fewer "
+                f"({str(error).partition(chr(10))[0]})"
+            ) from error
     mode = objective.modes[monitor]
     optimizer = build_optimizer(model.parameters(), config.optimizer)
     stopping, loop = config.stopping, config.loop
@@ -249,16 +256,19 @@ def _run(
     finished = directory.result() if state is None else None
     if finished is not None:  # its state was removed to save room
         return _finished(config, directory, finished, progress, evaluate_test)
-    journal_on_disk = RunJournal(directory, config, state and state["metrics"])
-    with journal_on_disk.metrics:
-        prepared = prepare(config, journal=journal_on_disk, observers=observers, progress=progress)
+    prepared = prepare(config, observers=observers, progress=progress)
+    # Only now: a configuration that nothing can be made of must not be left in the directory.
+    directory.begin(config)
+    journal = RunJournal(directory, config, state and state["metrics"])
+    prepared.trainer.journal = journal
+    with journal.metrics:
         if state is not None:
             prepared.trainer.load_state_dict(state["trainer"])
         try:
             return _fit(prepared, directory, evaluate_test)
         except DivergedError:
             trainer = prepared.trainer
-            journal_on_disk.save_best(trainer.best_weights, trainer.stopping.best_epoch)
+            journal.save_best(trainer.best_weights, trainer.stopping.best_epoch)
             raise
 
 

@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 
 from adgn.data.packed import PackedGraphs
 from adgn.graph import Adjacency, GraphBlocks, SelectedGraphs
-from adgn.training.seeding import derived_seed, random_state, restore_random_state, seed_all
+from adgn.training.seeding import derived_seed, own_randomness, random_state
 
 __all__ = [
     "BatchSource",
@@ -260,25 +260,21 @@ class LoaderBatches:
         Raises:
             ValueError: There are batches, but no row of them is scored.
         """
-        outside = random_state()
         seed = derived_seed(self.seed, "loader", number)
-        seed_all(seed)
         generator = getattr(self.loader, "generator", None)
         if generator is not None:
             generator.manual_seed(seed)
-        iterator = iter(self.loader)
+        with own_randomness(seed):
+            iterator = iter(self.loader)
+            inside = random_state()
         place = passed_over = 0
         while True:
-            try:
-                data = next(iterator)
-            except StopIteration:
-                restore_random_state(outside)
-                break
-            except BaseException:
-                restore_random_state(outside)
-                raise
-            inside = random_state()
-            restore_random_state(outside)
+            with own_randomness(inside):
+                try:
+                    data = next(iterator)
+                except StopIteration:
+                    break
+                inside = random_state()
             batch = labelled_batch(data, self.split, self.device)
             if batch.y.size(0) == 0:
                 passed_over += 1
@@ -286,8 +282,6 @@ class LoaderBatches:
                 if place >= first:
                     yield batch
                 place += 1
-            outside = random_state()
-            restore_random_state(inside)
         if passed_over and not place:
             raise ValueError(
                 f"the {self.split} mask selects no node in any of the {passed_over} batches of the "

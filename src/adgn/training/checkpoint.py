@@ -16,6 +16,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from adgn import __version__
+from adgn._util.files import parse_json, remove_temporaries
 from adgn.training.errors import DamagedRunError, RunError
 from adgn.training.files import read_bytes, sha256, write_atomically
 
@@ -101,6 +102,11 @@ class StateStore:
         """Whether there is a state."""
         return self.manifest.exists()
 
+    def remove_leftovers(self) -> None:
+        """Removes what a killed process left; the run must be locked."""
+        for name in ("tensors-*", _MANIFEST):
+            remove_temporaries(self.folder, name)
+
     def save(self, state: Mapping[str, Any]) -> None:
         """Replaces the latest state; where this fails the earlier one stays."""
         tree, tensors = pack(state)
@@ -142,7 +148,7 @@ class StateStore:
     def _read_manifest(self) -> dict[str, Any]:
         data = read_bytes(self.manifest, _REMEDY)
         try:
-            content = json.loads(data)
+            content = parse_json(data)
             written = content["format"]
         except (ValueError, KeyError, TypeError) as error:
             raise DamagedRunError(f"{self.manifest} is damaged ({error}); {_REMEDY}") from error
@@ -177,8 +183,8 @@ def load_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     data = read_bytes(path, "the run has no best weights yet: go on with `adgn resume`")
     try:
         tensors = load(data)
-        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
-        about = json.loads(header["__metadata__"][_METADATA])
+        header = parse_json(data[8 : 8 + int.from_bytes(data[:8], "little")])
+        about = parse_json(header["__metadata__"][_METADATA])
         digest = about.pop("sha256")
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
         raise DamagedRunError(f"{path} is damaged ({error}); put the file back") from error

@@ -24,6 +24,9 @@ __all__ = [
     "to_toml",
 ]
 
+_INTEGER_BITS = 63  # and a sign: TOML's integers, and those of torch
+_TOO_DEEP = "is nested too deeply to be read"
+
 ConfigLike = TrainConfig | Mapping[str, Any] | str | Path
 
 
@@ -57,10 +60,15 @@ def resolve_config(source: ConfigLike, *overrides: Mapping[str, Any]) -> TrainCo
         settings = {"task": {"name": source}}
     if isinstance(settings.get("task"), str):
         settings["task"] = {"name": settings["task"]}
-    for override in overrides:
-        settings = merged(settings, override)
     try:
+        for override in overrides:
+            settings = merged(settings, override)
+        for key, value in _flat(settings):
+            if isinstance(value, int) and value.bit_length() > _INTEGER_BITS:
+                raise ConfigError(f"{key} has an integer of more than {_INTEGER_BITS + 1} bits")
         return TrainConfig(**settings)
+    except RecursionError:
+        raise ConfigError(f"the configuration {_TOO_DEEP}") from None
     except ValidationError as error:
         raise ConfigError(_explain(error)) from error
     except TypeError as error:  # a key that is no Python name
@@ -84,7 +92,9 @@ def read_config(path: Path) -> dict[str, Any]:
         raise ConfigError(f"there is no configuration file {path}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read the configuration file {path}: {error}") from error
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError:
+        raise ConfigError(f"{path} {_TOO_DEEP}") from None
+    except ValueError as error:  # not TOML, or an integer of thousands of digits
         raise ConfigError(f"{path} is not valid TOML: {error}") from error
 
 
@@ -105,6 +115,10 @@ def parse_setting(text: str) -> dict[str, Any]:
         parsed = tomllib.loads(f"value = {value.strip()}")["value"]
     except tomllib.TOMLDecodeError:
         parsed = value.strip()
+    except RecursionError:
+        raise ConfigError(f"the value of {key.strip()} {_TOO_DEEP}") from None
+    except ValueError as error:  # an integer of thousands of digits
+        raise ConfigError(f"the value of {key.strip()} cannot be read: {error}") from None
     for part in reversed(parts):
         parsed = {part: parsed}
     nested: dict[str, Any] = parsed

@@ -28,6 +28,13 @@ def resolve_device(name: str) -> torch.device:
         raise ConfigError(
             f"device={name!r} is not there: torch sees {torch.cuda.device_count()} GPUs; use 'cpu'"
         )
+    try:
+        torch.zeros(1, device=device).item()
+    except RuntimeError as error:  # "meta" holds no numbers, others are not on this machine
+        reason = str(error).partition("\n")[0]
+        raise ConfigError(
+            f"device={name!r} cannot be computed on here; use 'cpu' or 'cuda' ({reason})"
+        ) from error
     return device
 
 

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 from types import TracebackType
 
+from adgn._util.files import open_to_append, read_file, write_file
 from adgn.training.errors import DamagedRunError, RunError
 
 __all__ = ["OTHER_OUT", "RUN_AGAIN", "AppendedFile", "read_bytes", "sha256", "write_atomically"]
@@ -13,6 +14,7 @@ __all__ = ["OTHER_OUT", "RUN_AGAIN", "AppendedFile", "read_bytes", "sha256", "wr
 # was, and of output that can go elsewhere.
 _RESUME = "make room or restore access, then go on with `adgn resume`"
 RUN_AGAIN = "make room or restore access, then give the same command again"
+_RESTORE = "put the file back, or start the run again in another directory"
 OTHER_OUT = "make room or restore access, or choose another --out"
 
 
@@ -27,17 +29,8 @@ def write_atomically(path: Path, data: bytes, remedy: str = _RESUME) -> None:
     What was at `path` before stays as it is until the new file is on the disk. `remedy` is the
     advice to a user where it cannot be written.
     """
-    temporary = path.with_name(f".{path.name}.tmp")
     try:
-        try:
-            with temporary.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-            _flush_folder(path.parent)
-        finally:
-            temporary.unlink(missing_ok=True)
+        write_file(path, data)
     except OSError as error:
         raise _write_error(path, error, remedy) from error
 
@@ -45,7 +38,7 @@ def write_atomically(path: Path, data: bytes, remedy: str = _RESUME) -> None:
 def read_bytes(path: Path, remedy: str) -> bytes:
     """The contents of a file of a run; `remedy` completes the message where it is missing."""
     try:
-        return path.read_bytes()
+        return read_file(path)
     except FileNotFoundError as error:
         raise DamagedRunError(f"{path} is missing; {remedy}") from error
     except OSError as error:
@@ -63,16 +56,16 @@ class AppendedFile:
 
     def __init__(self, path: Path, length: int = 0, digest: str | None = None) -> None:
         self.path = path
-        kept = path.read_bytes()[:length] if length and path.exists() else b""
+        kept = read_bytes(path, _RESTORE)[:length] if length else b""
         if len(kept) < length or (digest is not None and sha256(kept) != digest):
             raise DamagedRunError(
                 f"{path} is damaged: its first {length} bytes are not those that were written; "
-                "put the file back, or start the run again in another directory"
+                + _RESTORE
             )
         self._digest = hashlib.sha256(kept)
         self.length = length
         try:
-            self._file = path.open("ab")
+            self._file = open_to_append(path)
             self._file.truncate(length)
         except OSError as error:
             raise _write_error(path, error) from error
@@ -117,16 +110,6 @@ class AppendedFile:
         except RunError:
             if error is None:
                 raise
-
-
-def _flush_folder(folder: Path) -> None:
-    if os.name == "nt":  # folders cannot be opened there
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _write_error(path: Path, error: OSError, remedy: str = _RESUME) -> RunError:

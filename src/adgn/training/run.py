@@ -12,12 +12,13 @@ import json
 import math
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import filelock
 
+from adgn._util.files import check_is_file, parse_json, remove_temporaries
 from adgn.training.checkpoint import StateStore, save_weights
 from adgn.training.config import CheckpointConfig, TrainConfig
 from adgn.training.configfile import config_differences, read_config, resolve_config, to_toml
@@ -44,11 +45,37 @@ class RunDirectory:
         self.best_file = self.path / "best.safetensors"
         self.result_file = self.path / "result.json"
         self.states = StateStore(self.path / "state")
+        self._lock_file = self.path / ".lock"
+
+    @property
+    def _files(self) -> tuple[Path, ...]:
+        return self.config_file, self.metrics_file, self.best_file, self.result_file
+
+    def check_files(self) -> None:
+        """Raises where a link, a pipe or a folder has the name of a file of the run, or the like.
+
+        What a run writes would go elsewhere, or it would wait for ever.
+        """
+        folders = [self.states.folder, self.path / "tensorboard"]
+        try:
+            for file in (*self._files, self._lock_file):
+                check_is_file(file)
+            for folder in folders:
+                check_is_file(folder, folder=True)
+        except OSError as error:
+            raise RunError(
+                f"{error.filename} cannot be used for a run: {error.strerror or error}; choose "
+                "another run directory"
+            ) from error
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Holds the directory; the lock of a process that died is no hindrance."""
-        lock = filelock.FileLock(self.path / ".lock")
+        """Holds the directory; the lock of a process that died is no hindrance.
+
+        What such a process left of files that it was writing is removed.
+        """
+        self.check_files()
+        lock = filelock.FileLock(self._lock_file)
         try:
             lock.acquire(timeout=0)
         except filelock.Timeout:
@@ -59,9 +86,19 @@ class RunDirectory:
         except OSError as error:
             raise RunError(f"cannot write to {self.path}: {error.strerror or error}") from error
         try:
+            for file in self._files:
+                remove_temporaries(file.parent, file.name)
+            self.states.remove_leftovers()
             yield
         finally:
             lock.release()
+
+    def remove_if_unused(self) -> None:
+        """Removes the directory, should no run have begun in it and nothing else be there."""
+        if not self.config_file.exists():
+            self._lock_file.unlink(missing_ok=True)
+            with suppress(OSError):  # not empty, or not there
+                self.path.rmdir()
 
     def make(self) -> None:
         """Makes the directory, unless it holds something else than a run."""
@@ -84,15 +121,16 @@ class RunDirectory:
             )
 
     def begin(self, config: TrainConfig) -> None:
-        """Writes the configuration, or checks that the run there has the same one.
-
-        Where to compute and to look for data, and when states are written, may have changed.
-
-        Raises:
-            RunError: A run with another configuration is there.
-        """
+        """Writes the configuration, unless it is there already."""
         if not self.config_file.exists():
             write_atomically(self.config_file, to_toml(config).encode())
+
+    def refuse_other(self, config: TrainConfig) -> None:
+        """Raises where a run with another configuration is there.
+
+        Where to compute and to look for data, and when states are written, may have changed.
+        """
+        if not self.config_file.exists():
             return
         differences = config_differences(_essential(self.config()), _essential(config))
         if differences:
@@ -103,6 +141,7 @@ class RunDirectory:
 
     def refuse_existing(self) -> None:
         """Raises where a run is there already, with what to do about it."""
+        self.check_files()
         if self.result_file.exists():
             raise RunError(
                 f"{self.path} holds a finished run; look at it with `adgn evaluate {self.path}`, "
@@ -116,6 +155,7 @@ class RunDirectory:
 
     def config(self) -> TrainConfig:
         """The configuration of the run."""
+        self.check_files()
         if not self.config_file.exists():
             raise RunError(
                 f"{self.path} is not a run directory: it has no config.toml; start a run with "
@@ -157,7 +197,7 @@ class RunDirectory:
                 f"{self.result_file.name}; put the original back, or start the run again"
             )
         try:
-            return [json.loads(line) for line in content.decode().splitlines()]
+            return [parse_json(line) for line in content.decode().splitlines()]
         except ValueError as error:
             raise DamagedRunError(f"{self.metrics_file} is damaged: {error}") from error
 
@@ -170,7 +210,7 @@ class RunDirectory:
         if not self.result_file.exists():
             return None
         try:
-            result: dict[str, Any] = json.loads(self.result_file.read_bytes())
+            result: dict[str, Any] = parse_json(read_bytes(self.result_file, "resume the run"))
         except ValueError as error:
             raise DamagedRunError(f"{self.result_file} is damaged: {error}") from error
         if result.pop("sha256", None) != _digest(result):

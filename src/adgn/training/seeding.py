@@ -1,13 +1,21 @@
-"""A run has random numbers of its own: the caller's generators are left as they were."""
+"""A run has random numbers of its own: the caller's generators are left as they were.
+
+Python, NumPy and torch (for each device) have one generator per process, from which layers such as
+dropout draw. So in each process one thread trains at a time.
+"""
 
 import hashlib
+import os
 import random
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import torch
+
+from adgn.training.errors import TrainingError
 
 __all__ = ["derived_seed", "own_randomness", "random_state", "restore_random_state", "seed_all"]
 
@@ -74,9 +82,36 @@ def restore_random_state(state: RandomState) -> None:
         torch.cuda.set_rng_state_all(list(state["cuda"])[: torch.cuda.device_count()])
 
 
+class _Holder:
+    """The thread that uses the global generators; a new one in a forked process."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.runs = 0  # that the thread has under way: one, or a run inside an observer of another
+
+
+_holder = _Holder()
+
+
+def _renew_holder() -> None:
+    global _holder
+    _holder = _Holder()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_holder)
+
+
 @contextmanager
-def own_randomness(seed: int) -> Iterator[None]:
-    """Random numbers from `seed` inside; the global generators as they were afterwards.
+def own_randomness(start: int | RandomState, *, whole_run: bool = False) -> Iterator[None]:
+    """Random numbers from `start` inside; the global generators as they were afterwards.
+
+    Args:
+        start: A seed, or a state to go on from.
+        whole_run: Whether this takes long: another thread is then refused, and does not wait.
+
+    Raises:
+        TrainingError: Another thread has a run under way.
 
     Example:
         >>> import torch
@@ -89,9 +124,25 @@ def own_randomness(seed: int) -> Iterator[None]:
         >>> before.equal(torch.get_rng_state())
         True
     """
-    before = random_state()
-    seed_all(seed)
+    holder = _holder
+    while not holder.lock.acquire(timeout=0.05):
+        if holder.runs:
+            raise TrainingError(
+                "another thread of this process is training; both runs would draw from the same "
+                "random generators and give other results than alone. Wait for it, or train in "
+                "processes of their own (`adgn train`, `adgn select --workers`)"
+            )
     try:
-        yield
+        holder.runs += whole_run
+        before = random_state()
+        try:
+            if isinstance(start, int):
+                seed_all(start)
+            else:
+                restore_random_state(start)
+            yield
+        finally:
+            restore_random_state(before)
+            holder.runs -= whole_run
     finally:
-        restore_random_state(before)
+        holder.lock.release()

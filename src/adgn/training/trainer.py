@@ -21,7 +21,7 @@ from adgn.training.errors import DivergedError, Interrupted
 from adgn.training.metrics import Scores
 from adgn.training.objective import Objective, resolve_objective
 from adgn.training.optim import step_schedule
-from adgn.training.seeding import own_randomness, random_state, restore_random_state
+from adgn.training.seeding import own_randomness, random_state
 from adgn.training.stopping import EarlyStopping
 
 __all__ = ["Journal", "MemoryJournal", "Observer", "Trainer"]
@@ -221,13 +221,13 @@ class Trainer:
         Raises:
             DivergedError: The loss, a score or a weight is no longer finite.
             Interrupted: `request_stop` was called; a state was saved.
+            TrainingError: Another thread is training; random generators are the process's.
         """
-        with own_randomness(self.seed), thread_count(self.threads):
-            if self._random is not None:
-                restore_random_state(self._random)
-                self._random = None
-            else:
+        start = self.seed if self._random is None else self._random
+        with own_randomness(start, whole_run=True), thread_count(self.threads):
+            if self._random is None:
                 self._save()  # so that there is a state from the first moment on
+            self._random = None
             self.model.train()
             while (reason := self.stop_reason()) is None:
                 self._epoch()

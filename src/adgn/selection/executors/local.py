@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from adgn._util.files import open_to_append
 from adgn.selection.errors import ExecutorError
 from adgn.selection.executors.base import Poll, check_workers, threads_per_worker
 from adgn.selection.worker import WorkerSpec
@@ -84,7 +85,7 @@ class LocalExecutor:
         threads = dict.fromkeys(
             ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), count
         )
-        with log.open("a", encoding="utf-8") as output:
+        with open_to_append(log) as output:
             process = subprocess.Popen(
                 [sys.executable, "-c", "from adgn.selection.worker import main; main()"],
                 stdin=subprocess.PIPE,

@@ -1,0 +1,126 @@
+"""Files that are whole or absent, and that are files: links are not followed, pipes not waited for.
+
+A folder that others can write to may hold a link in the place of a file. Whoever wrote through it
+would change what it points to.
+"""
+
+import errno
+import json
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+__all__ = [
+    "check_is_file",
+    "open_to_append",
+    "parse_json",
+    "read_file",
+    "remove_temporaries",
+    "replaced_file",
+    "write_file",
+]
+
+# Opening a pipe would wait for its other end.
+_PLAIN_FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_KINDS = {stat.S_IFLNK: "a link", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe"}
+
+
+def check_is_file(path: Path, *, folder: bool = False) -> None:
+    """Raises `OSError` where something else than a file (or than a folder) has this name."""
+    try:
+        mode = path.lstat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    if stat.S_IFMT(mode) != (stat.S_IFDIR if folder else stat.S_IFREG):
+        kind = _KINDS.get(stat.S_IFMT(mode), "a file" if stat.S_ISREG(mode) else "a device")
+        wanted = "a folder" if folder else "a file"
+        raise OSError(errno.EINVAL, f"it is {kind}, not {wanted}", str(path))
+
+
+def read_file(path: Path) -> bytes:
+    """The contents of a file; a link, folder or pipe is refused with an `OSError`."""
+    check_is_file(path)
+    with open(path, "rb", opener=_open_plain) as file:
+        return file.read()
+
+
+def open_to_append(path: Path) -> BinaryIO:
+    """Opens a file to write at its end, made if it is not there; a link is refused."""
+    check_is_file(path)
+    return open(path, "ab", opener=_open_plain)
+
+
+def _open_plain(path: str, flags: int) -> int:
+    return os.open(path, flags | _PLAIN_FILE, 0o666)
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Writes a file that is there in whole or not at all, whenever the process or machine stops.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_file(Path(folder) / "a", b"whole")
+        ...     (Path(folder) / "a").read_bytes()
+        b'whole'
+    """
+    with replaced_file(path) as temporary, temporary.open("xb") as file:
+        file.write(data)
+
+
+@contextmanager
+def replaced_file(path: Path) -> Iterator[Path]:
+    """A name beside `path` to write a new file at, which replaces `path` once it is on the disk.
+
+    What was at `path` before stays as it is until then, and for good where the block fails. Nobody
+    can know the name beforehand and put a link there.
+    """
+    check_is_file(path)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+    try:
+        yield temporary
+        _flush(temporary, os.O_RDWR)
+        temporary.replace(path)
+        if os.name != "nt":  # folders cannot be opened there
+            _flush(path.parent, os.O_RDONLY)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _flush(path: Path, flags: int) -> None:
+    descriptor = os.open(path, flags)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def remove_temporaries(folder: Path, name: str) -> None:
+    """Removes what a killed process left of files that it was writing.
+
+    Args:
+        folder: Where the files are; nobody else may be writing them.
+        name: The name of the files, or a pattern for it.
+    """
+    for leftover in folder.glob(f".{name}.*tmp"):
+        leftover.unlink(missing_ok=True)
+
+
+def parse_json(data: str | bytes) -> Any:
+    """What JSON text says; `ValueError` where it is not JSON or nested too deeply to be read.
+
+    Example:
+        >>> parse_json(b'{"a": [1]}')
+        {'a': [1]}
+        >>> parse_json("[" * 100_000)
+        Traceback (most recent call last):
+        ValueError: it is nested too deeply
+    """
+    try:
+        return json.loads(data)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
