@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from adgn.cli.app import app
+from adgn.cli.train import _new_folder
 from adgn.training import RunDirectory
 
 TINY = [
@@ -93,6 +94,42 @@ def test_models_by_name_and_new_folders_below_runs(tmp_path, monkeypatch):
         assert (tmp_path / "runs" / folder / "result.json").exists()
 
 
+def test_each_of_two_programs_started_at_once_has_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folders = [_new_folder("sssp-adgn-0") for _ in range(3)]  # before any of them has begun
+    assert [folder.name for folder in folders] == ["sssp-adgn-0", "sssp-adgn-0-2", "sssp-adgn-0-3"]
+
+
+def test_a_bad_configuration_leaves_no_folder_behind(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for setting in ("model.readout=none", "model.act=Module", "device=meta"):
+        assert run("train", *TINY, "--set", setting).exit_code == 1
+        assert list(tmp_path.rglob("*")) == [tmp_path / "runs"]
+
+
+def test_a_bad_configuration_can_be_corrected_in_its_directory(tmp_path):
+    arguments = ["--set", "loop.max_epochs=1", "--run-dir", tmp_path / "run"]
+    assert "readout" in fails("train", *TINY, *arguments, "--set", "model.readout=none")
+    assert "not a run directory" in fails("resume", tmp_path / "run")
+    assert run("train", *TINY, *arguments).exit_code == 0
+
+
+def test_an_unusable_folder_for_runs_is_told(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").touch()
+    assert "give another --run-dir" in fails("train", *TINY)
+
+
+@pytest.mark.parametrize("command", ["resume", "evaluate", "predict"])
+def test_a_pipe_among_the_files_of_a_run_is_refused(finished, tmp_path, command):
+    folder = tmp_path / "run"
+    shutil.copytree(finished[0], folder)
+    (folder / "config.toml").unlink()
+    os.mkfifo(folder / "config.toml")
+    extra = ["--out", tmp_path / "p.csv"] if command == "predict" else []
+    assert "config.toml cannot be used for a run: it is a pipe" in fails(command, folder, *extra)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -101,6 +138,9 @@ def test_models_by_name_and_new_folders_below_runs(tmp_path, monkeypatch):
         (["train", "sssp", "--set", "optimizer.l=3"], "Did you mean 'lr'"),
         (["train", "sssp", "--set", "lr=3"], "Did you mean 'optimizer.lr'"),
         (["train", "sssp", "--set", "optimizer.lr"], "is not a setting"),
+        (["train", "sssp", "--set", f"seed={'9' * 4000}"], "seed has an integer of more than 64"),
+        (["train", "sssp", "--run-dir", "n" * 300], "File name too long; choose another"),
+        (["resume", "n" * 300], "File name too long; choose another"),
         (["train", "--config", "nowhere.toml"], "no configuration file"),
         (["train"], "give a TASK"),
         (["train", "sssp", "--sead", "3"], "No such option"),

@@ -52,6 +52,19 @@ def test_what_cannot_be_an_activation_is_refused(act):
         resolve_activation(act)
 
 
+@pytest.mark.parametrize("name", ["Module", "MultiheadAttention", "GLU", "Softmax2d", "Threshold"])
+def test_other_modules_that_torch_defines_beside_activations_are_refused(name):
+    with pytest.raises(ValueError, match=f"act='{name}' is not known"):
+        resolve_activation(name)
+
+
+def test_activations_without_a_shorthand_keep_their_place_in_training():
+    before = torch.get_rng_state()
+    assert resolve_activation("RReLU").training
+    assert torch.get_rng_state().equal(before)
+    assert resolve_activation("softsign")(torch.ones(1)) == 0.5
+
+
 def test_a_choice_among_names():
     check_choice("level", "node", ("node", "graph"))  # must not raise
     with pytest.raises(ValueError, match=r"level='nodes' is not known. Did you mean 'node'"):

@@ -24,7 +24,11 @@ def test_toml_comes_back_as_the_same_configuration(tmp_path, task, model):
     assert to_toml(resolve_config(str(path))) == to_toml(config)
 
 
-@given(st.text(max_size=8), st.floats(0, 1, exclude_max=True), st.lists(st.integers(), max_size=3))
+@given(
+    st.text(max_size=8),
+    st.floats(0, 1, exclude_max=True),
+    st.lists(st.integers(-(2**63), 2**63 - 1), max_size=3),
+)
 def test_strange_values_survive_toml(text, number, numbers):
     options = {"phi_kwargs": {"key": text, "numbers": numbers}}
     config = TrainConfig("sssp", model={"dropout": number, **options})
@@ -53,6 +57,33 @@ def test_settings_of_the_command_line(text, value):
 def test_what_is_no_setting_is_refused(text):
     with pytest.raises(ConfigError, match="is not a setting; write key=value"):
         parse_setting(text)
+
+
+@pytest.mark.parametrize("digits", [20, 4000, 5000])
+def test_integers_of_more_than_64_bits_are_refused(tmp_path, digits):
+    number = "9" * digits
+    path = tmp_path / "run.toml"
+    for key in ("loop.max_epochs", "optimizer.lr", "task.distance", "seed"):
+        with pytest.raises(ConfigError, match=f"{key} has an integer of more than 64 bits; give"):
+            resolve_config("graph-transfer", parse_setting(f"{key}={number}"))
+    with pytest.raises(ConfigError, match=r"task.train has an integer of more than 64 bits"):
+        resolve_config("sssp", parse_setting(f"task.train=[2, -{number}]"))
+    path.write_text(f'task = "sssp"\nseed = {number}')
+    with pytest.raises(ConfigError, match=r"(seed|run.toml) has an integer of more than 64 bits"):
+        resolve_config(path)
+
+
+@pytest.mark.parametrize("depth", [50, 300, 900, 100_000])
+def test_deeply_nested_values_are_refused(tmp_path, depth):
+    path = tmp_path / "run.toml"
+    for value in ("[" * depth + "]" * depth, "{a=" * depth + "1" + "}" * depth):
+        with pytest.raises(ConfigError):
+            resolve_config("sssp", parse_setting(f"model.act={value}"))
+        path.write_text(f'task = "sssp"\nmodel.act = {value}')
+        with pytest.raises(ConfigError):
+            resolve_config(path)
+    with pytest.raises(ConfigError):
+        resolve_config("sssp", parse_setting("a." * depth + "b=1"))
 
 
 def test_all_problems_are_named_at_once():

@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from adgn.training.devices import resolve_device
+from adgn.training.errors import ConfigError
 
 
 def test_auto_takes_a_gpu_where_there_is_one():
@@ -13,3 +14,9 @@ def test_devices_that_are_not_there():
         resolve_device(f"cuda:{torch.cuda.device_count()}")
     with pytest.raises(ValueError, match="'gpu' is not known"):
         resolve_device("gpu")
+
+
+@pytest.mark.parametrize("name", ["meta", "xla", "hpu", "mtia"])
+def test_devices_that_cannot_compute(name):
+    with pytest.raises(ConfigError, match=f"device='{name}' cannot be computed on here; use 'cpu'"):
+        resolve_device(name)

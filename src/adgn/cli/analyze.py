@@ -1,10 +1,11 @@
 """`adgn analyze`: is a network stable, does it forget, what to change."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from adgn._util.files import parse_json
 
 __all__ = ["analyze", "app"]
 
@@ -92,7 +93,7 @@ def _parsed(options: list[str]) -> dict[str, Any]:
         if not key or not equals:
             raise typer.BadParameter(f"--option {text} is not of the form name=value")
         try:
-            parsed[key] = json.loads(value)
-        except json.JSONDecodeError:
+            parsed[key] = parse_json(value)
+        except ValueError:
             parsed[key] = value
     return parsed

@@ -138,7 +138,7 @@ class StateStore:
             RunError: A newer version of the package wrote it.
         """
         content = self._read_manifest()
-        path = self.folder / content["tensors"]["file"]
+        path = self.folder / Path(content["tensors"]["file"]).name  # a name, in this folder
         data = read_bytes(path, _REMEDY)
         if sha256(data) != content["tensors"]["sha256"]:
             raise DamagedRunError(f"{path} is damaged (its checksum is wrong); {_REMEDY}")

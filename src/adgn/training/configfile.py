@@ -24,8 +24,8 @@ __all__ = [
     "to_toml",
 ]
 
-_INTEGER_BITS = 63  # and a sign: TOML's integers, and those of torch
 _TOO_DEEP = "is nested too deeply to be read"
+_TOO_LARGE = "has an integer of more than 64 bits; give a smaller one"
 
 ConfigLike = TrainConfig | Mapping[str, Any] | str | Path
 
@@ -64,8 +64,8 @@ def resolve_config(source: ConfigLike, *overrides: Mapping[str, Any]) -> TrainCo
         for override in overrides:
             settings = merged(settings, override)
         for key, value in _flat(settings):
-            if isinstance(value, int) and value.bit_length() > _INTEGER_BITS:
-                raise ConfigError(f"{key} has an integer of more than {_INTEGER_BITS + 1} bits")
+            if not _integers_fit(value):
+                raise ConfigError(f"{key} {_TOO_LARGE}")
         return TrainConfig(**settings)
     except RecursionError:
         raise ConfigError(f"the configuration {_TOO_DEEP}") from None
@@ -94,8 +94,10 @@ def read_config(path: Path) -> dict[str, Any]:
         raise ConfigError(f"cannot read the configuration file {path}: {error}") from error
     except RecursionError:
         raise ConfigError(f"{path} {_TOO_DEEP}") from None
-    except ValueError as error:  # not TOML, or an integer of thousands of digits
+    except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path} is not valid TOML: {error}") from error
+    except ValueError as error:  # more digits than Python reads
+        raise ConfigError(f"{path} {_TOO_LARGE}") from error
 
 
 def parse_setting(text: str) -> dict[str, Any]:
@@ -116,9 +118,9 @@ def parse_setting(text: str) -> dict[str, Any]:
     except tomllib.TOMLDecodeError:
         parsed = value.strip()
     except RecursionError:
-        raise ConfigError(f"the value of {key.strip()} {_TOO_DEEP}") from None
-    except ValueError as error:  # an integer of thousands of digits
-        raise ConfigError(f"the value of {key.strip()} cannot be read: {error}") from None
+        raise ConfigError(f"{key.strip()} {_TOO_DEEP}") from None
+    except ValueError:  # more digits than Python reads
+        raise ConfigError(f"{key.strip()} {_TOO_LARGE}") from None
     for part in reversed(parts):
         parsed = {part: parsed}
     nested: dict[str, Any] = parsed
@@ -185,6 +187,13 @@ def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, 
             yield from _flat(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", list(value) if isinstance(value, tuple) else value
+
+
+def _integers_fit(value: Any) -> bool:
+    """Whether all integers have 64 bits, as TOML's and torch's do."""
+    if isinstance(value, list):
+        return all(map(_integers_fit, value))
+    return not isinstance(value, int) or -(2**63) <= value < 2**63
 
 
 def _explain(error: ValidationError) -> str:
