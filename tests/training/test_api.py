@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -23,7 +22,6 @@ from adgn.training import (
     RunDirectory,
     RunError,
     TrainConfig,
-    TrainingError,
     evaluate,
     open_run,
     predict,
@@ -91,47 +89,6 @@ def test_random_numbers_of_the_caller_are_left_alone(tiny):
     assert torch.get_rng_state().equal(before)
     torch.rand(3)
     assert train(tiny).scores == first.scores
-
-
-class WaitAfterAStep(Observer):
-    """Holds a run in the middle until it may go on."""
-
-    def __init__(self):
-        self.waiting, self.go_on = threading.Event(), threading.Event()
-
-    def on_step(self, trainer):
-        self.waiting.set()
-        assert self.go_on.wait(60)
-
-
-def test_a_second_run_in_another_thread_is_refused_and_changes_nothing(tiny, tmp_path):
-    alone = train(tiny)
-    before = torch.get_rng_state()
-    first, results = WaitAfterAStep(), []
-    thread = threading.Thread(target=lambda: results.append(train(tiny, observers=[first])))
-    thread.start()
-    assert first.waiting.wait(60)
-    with pytest.raises(TrainingError, match=r"another thread of this process is training"):
-        train(tiny, run_dir=tmp_path / "run")
-    assert not (tmp_path / "run" / "config.toml").exists()
-    first.go_on.set()
-    thread.join()
-    assert results[0].scores == alone.scores
-    assert torch.get_rng_state().equal(before)
-    assert train(tiny, run_dir=tmp_path / "run").scores == alone.scores
-
-
-def test_a_run_inside_an_observer_of_another_leaves_it_as_it_is(tiny):
-    class TrainInside(Observer):
-        scores = None
-
-        def on_epoch(self, trainer, line):
-            if self.scores is None:
-                self.scores = train(tiny, seed=8).scores
-
-    inside = TrainInside()
-    assert train(tiny, observers=[inside]).scores == train(tiny).scores
-    assert inside.scores == train(tiny, seed=8).scores
 
 
 @pytest.mark.parametrize(
