@@ -3,6 +3,7 @@
 import inspect
 import math
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol
@@ -15,6 +16,7 @@ from adgn.choices import unknown_name
 from adgn.graph.checks import NonFiniteError
 from adgn.training.batches import BatchSource, LabelledBatch, LoaderBatches, Split
 from adgn.training.checkpoint import load_into
+from adgn.training.constant import LearnedNothingWarning, learned_nothing
 from adgn.training.denormals import flushed_denormals
 from adgn.training.devices import thread_count
 from adgn.training.errors import DivergedError, Interrupted
@@ -220,6 +222,10 @@ class Trainer:
         Raises:
             DivergedError: The loss, a score or a weight is no longer finite.
             Interrupted: `request_stop` was called; a state was saved.
+
+        Warns:
+            LearnedNothingWarning: After ten epochs or more, the train score is that of the constant
+                predictor.
         """
         with own_randomness(self.seed), thread_count(self.threads):
             if self._random is not None:
@@ -231,6 +237,9 @@ class Trainer:
             while (reason := self.stop_reason()) is None:
                 self._epoch()
             self._save()
+            concern = learned_nothing(self)
+        if concern is not None:
+            warnings.warn(concern, LearnedNothingWarning, stacklevel=3)
         return reason
 
     def stop_reason(self) -> StopReason | None:
