@@ -64,10 +64,10 @@ def learned_nothing(trainer: "Trainer") -> str | None:
     )
     lr = trainer.optimizer.param_groups[0]["lr"]
     return (
-        f"after {epochs} epochs the train {score} is {scores[score]:.4g}, no better than the "
-        f"{best:.4g} {what}: the model has learnt nothing from its input. Likely causes: {scale}; "
-        f"a learning rate (now {lr:g}) that is too high or too low; too few epochs; targets that "
-        "do not depend on features and edges"
+        f"after {epochs} epochs the train {score} is {scores[score]:.4g}, and {best:.4g} is that "
+        f"{what}: the model has learnt next to nothing from its input. Likely causes: {scale}; a "
+        f"learning rate (now {lr:g}) that is too high or too low; too few epochs; fewer layers "
+        "than the distance that matters; targets that do not depend on features and edges"
     )
 
 
