@@ -1,5 +1,6 @@
 import subprocess
 import sys
+import warnings
 
 import pytest
 
@@ -26,6 +27,17 @@ def test_an_unexpected_error_keeps_its_traceback(monkeypatch):
     monkeypatch.setattr("adgn.cli.app.app", broken)
     with pytest.raises(RuntimeError, match="a bug"):
         main()
+
+
+def test_a_warning_is_one_message_and_no_line_of_code(monkeypatch, capsys):
+    def warns():
+        warnings.warn("the model has learnt [nothing]", stacklevel=1)
+
+    monkeypatch.setattr("adgn.cli.app.app", warns)
+    with warnings.catch_warnings():  # puts back what shows warnings, too
+        warnings.simplefilter("always")
+        main()
+    assert capsys.readouterr().err == "warning: the model has learnt [nothing]\n"
 
 
 def test_help_does_not_import_torch():

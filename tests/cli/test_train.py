@@ -72,6 +72,23 @@ def test_evaluate_and_predict(finished, tmp_path):
     assert len((tmp_path / "p.csv").read_text().splitlines()) == 25
 
 
+def test_classes_have_rankings_and_probabilities(tmp_path):
+    settings = ("task.radius=2", "loop.passes_per_epoch=1", "stopping.monitor=roc_auc")
+    chosen = [word for setting in settings for word in ("--set", setting)]
+    folder = tmp_path / "run"
+    limit = ("--set", "loop.max_epochs=2")
+    assert run("train", "tree-neighbors-match", *chosen, *limit, "--run-dir", folder).exit_code == 0
+    scores = json.loads((folder / "result.json").read_text())["scores"]["test"]
+    shown = run("evaluate", folder).stdout.splitlines()
+    assert shown[0].split() == ["split", *scores]
+    assert shown[-1].split() == ["test", *(f"{score:.4f}" for score in scores.values())]
+    assert {"roc_auc", "average_precision"} < set(scores)
+    run("predict", folder, "--out", tmp_path / "p.csv")
+    head = (tmp_path / "p.csv").read_text().splitlines()[0].split(",")
+    assert head[:5] == ["split", "graph", "node", "prediction", "target"]
+    assert head[5:] == [f"probability_{number}" for number in range(5)]
+
+
 def test_a_configuration_file_with_settings_on_top(finished, tmp_path):
     folder, _ = finished
     config = folder / "config.toml"

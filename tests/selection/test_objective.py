@@ -1,4 +1,5 @@
 import json
+import math
 import threading
 
 import pytest
@@ -211,3 +212,4 @@ def test_a_guided_search_chooses_from_the_space(tiny):
 
 def test_the_logarithm_of_no_error_is_read_back():
     assert read_scores({"mse": 0, "log10_mse": None}) == {"mse": 0.0, "log10_mse": float("-inf")}
+    assert math.isnan(read_scores({"roc_auc": None})["roc_auc"])  # of a single class

@@ -1,3 +1,4 @@
+import math
 import statistics
 
 import pytest
@@ -63,6 +64,9 @@ def test_one_split_spreads_over_initialisations():
 def test_an_error_of_zero_has_no_spread():
     summary = Protocol(seeds=(1, 2)).summary({Run(1): float("-inf"), Run(2): -3.0})
     assert (summary.mean, summary.std) == (float("-inf"), None)
+    summary = Protocol(seeds=(1, 2)).summary({Run(1): math.nan, Run(2): 0.5})
+    assert math.isnan(summary.mean)
+    assert summary.std is None
 
 
 def test_fewer_seeds_and_splits():

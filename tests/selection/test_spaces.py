@@ -2,7 +2,8 @@ import itertools
 
 import pytest
 
-from adgn.nn import available_models
+from adgn.nn import available_models, model_spec, register_model, unregister_model
+from adgn.nn.models.mlp import MLP
 from adgn.selection import SpaceError, grid_points, grid_size, named_space, read_space
 from adgn.selection.spaces import check_space, grid_point, random_points, resolve_space
 from adgn.training import TASKS, TrainConfig, resolve_config
@@ -135,3 +136,29 @@ def test_unknown_names_and_files(tmp_path):
 def test_every_task_has_a_compact_space():
     for task in TASKS:
         assert grid_size(named_space("compact", task, "adgn")) > 1
+
+
+@pytest.fixture
+def bare():
+    """A model that was registered without search spaces."""
+    texts = {"title": "Bare", "paper": "https://example.org", "rule": "x", "memory": "1"}
+    options = model_spec("mlp").options
+    register_model("bare", hops_per_layer=0, time="1", options=options, search_spaces={}, **texts)(
+        MLP
+    )
+    yield "bare"
+    unregister_model("bare")
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_model_without_search_spaces_has_a_compact_one(bare, task):
+    settings = resolve_config({"task": task, "model": {"name": bare}}).model_dump(mode="json")
+    _, space = resolve_space("compact", settings)
+    assert grid_size(space) > 1
+
+
+def test_a_model_without_search_spaces_has_none_of_the_paper(bare):
+    with pytest.raises(SpaceError, match=r"'bare', which was registered without .* 'heterophily'"):
+        named_space("paper", "texas", bare)
+    with pytest.raises(SpaceError, match=r"'graph-transfer', which is not one of the paper's"):
+        named_space("paper", "graph-transfer", bare)

@@ -5,7 +5,7 @@ from torch_geometric.loader import DataLoader
 
 from adgn.data import GraphPropertyDataset, GraphTransfer, PackedGraphs, TreeNeighborsMatch
 from adgn.nn import ADGN
-from adgn.training import FullGraph, LoaderBatches, PackedBatches, labelled_batch
+from adgn.training import FullGraph, LabelledBatch, LoaderBatches, PackedBatches, labelled_batch
 
 
 @pytest.fixture(scope="module", params=["sssp", "diameter"])
@@ -159,13 +159,41 @@ def test_pyg_data_of_every_kind():
     assert labelled_batch(node, "train").y.tolist() == [[1.0], [2.0]]
 
 
+def test_several_values_of_each_graph_in_a_row():
+    edges = torch.tensor([[0, 1], [1, 0]])
+    graphs = [Data(x=torch.ones(n, 1), edge_index=edges, y=torch.ones(3) * n) for n in (2, 5)]
+    assert labelled_batch(graphs[0], "train").y.tolist() == [[2, 2, 2]]
+    batch = labelled_batch(Batch.from_data_list(graphs), "train")
+    assert batch.y.tolist() == [[2, 2, 2], [5, 5, 5]]
+    assert (batch.size, batch.weight) == (2, None)
+
+
+def test_shares_are_counted_anew_among_the_rows_that_are_kept():
+    owner = torch.tensor([0, 0, 1, 1, 1, 2])
+    y = torch.arange(6)
+    whole = LabelledBatch(y, y, y, 3, owner, 3, weight=torch.ones(6) / 6)
+    part = whole.keep(torch.tensor([True, False, True, True, False, False]))
+    assert (part.y.tolist(), part.rows.tolist(), part.size) == ([0, 2, 3], [0, 2, 3], 2)
+    torch.testing.assert_close(part.weight, torch.tensor([1 / 2, 1 / 4, 1 / 4]))
+    some = LabelledBatch(y, y, y[3:], 3, rows=torch.tensor([3, 4, 5]))
+    part = some.keep(torch.tensor([False, True, True]))
+    assert (part.y.tolist(), part.rows.tolist(), part.size) == ([4, 5], [4, 5], 2)
+    given = LabelledBatch(y, y, y[:3], 1, weight=torch.tensor([0.5, 0.25, 0.25]))
+    part = given.keep(torch.tensor([True, True, False]))
+    torch.testing.assert_close(part.weight, torch.tensor([2 / 3, 1 / 3]))
+
+
+def test_numbers_of_nodes_are_kept():
+    assert labelled_batch(sampled(2, 3), "train").node_id.tolist() == [10, 11, 12]
+
+
 def test_pyg_data_that_cannot_be_trained_on():
     edges = torch.tensor([[0, 1], [1, 0]])
     with pytest.raises(ValueError, match="no y"):
         labelled_batch(Data(x=torch.ones(2, 1), edge_index=edges), "train")
     with pytest.raises(TypeError, match="gave a list"):
         labelled_batch([1], "train")
-    data = Data(x=torch.ones(3, 1), edge_index=edges, y=torch.ones(2))
+    data = Data(x=torch.ones(3, 1), edge_index=edges, y=torch.ones(2).long())
     with pytest.raises(ValueError, match=r"2 rows; expected one per node \(3\) or graph \(1\)"):
         labelled_batch(data, "train")
     masks = torch.ones(3, 10, dtype=torch.bool)

@@ -5,10 +5,16 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import accuracy_score, f1_score, mean_absolute_error
+from sklearn.metrics import (
+    accuracy_score,
+    average_precision_score,
+    f1_score,
+    mean_absolute_error,
+    roc_auc_score,
+)
 
 from adgn.training import ClassificationMetrics, LabelledBatch, RegressionMetrics
-from adgn.training.metrics import log10
+from adgn.training.metrics import class_probabilities, log10, ranking_scores
 
 
 def node_batch(counts, y):
@@ -66,6 +72,53 @@ def test_classification_scores_agree_with_scikit_learn(classes, rows, seed):
     assert scores["macro_f1"] == pytest.approx(f1_score(y, predicted, average="macro"))
     expected = float(torch.nn.functional.cross_entropy(logits, y))
     assert scores["loss"] == pytest.approx(expected, rel=1e-5)
+
+
+@given(st.integers(1, 30), st.integers(0, 1000), st.booleans())
+def test_the_ranking_of_two_classes_agrees_with_scikit_learn(rows, seed, ties):
+    generator = torch.Generator().manual_seed(seed)
+    y = torch.cat([torch.tensor([0, 1]), torch.randint(2, (rows,), generator=generator)])
+    logits = torch.randn(len(y), 2, generator=generator)
+    probability = class_probabilities(logits.round() if ties else logits)
+    roc_auc, precision = ranking_scores(probability, y)
+    assert roc_auc == pytest.approx(roc_auc_score(y, probability[:, 1]), abs=1e-12)
+    assert precision == pytest.approx(average_precision_score(y, probability[:, 1]), abs=1e-12)
+
+
+@given(st.integers(3, 6), st.integers(1, 30), st.integers(0, 1000), st.booleans())
+def test_the_ranking_of_more_classes_agrees_with_scikit_learn(classes, rows, seed, ties):
+    generator = torch.Generator().manual_seed(seed)
+    y = torch.cat([torch.arange(classes), torch.randint(classes, (rows,), generator=generator)])
+    logits = torch.randn(len(y), classes, generator=generator)
+    probability = class_probabilities(logits.round() if ties else logits)
+    roc_auc, precision = ranking_scores(probability, y)
+    expected = roc_auc_score(y, probability, multi_class="ovr", average="macro")
+    assert roc_auc == pytest.approx(expected, abs=1e-12)
+    expected = average_precision_score(y, probability, average="macro")
+    assert precision == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_ranking_is_over_all_batches():
+    generator = torch.Generator().manual_seed(3)
+    y, logits = torch.arange(20) % 3, torch.randn(20, 3, generator=generator)
+    metrics = ClassificationMetrics()
+    for part in torch.arange(20).split(7):
+        metrics.update(logits[part], LabelledBatch(x=y, graph=y, y=y[part], size=len(part)))
+    scores = metrics.compute()
+    probability = logits.double().softmax(dim=1)
+    assert scores["roc_auc"] == pytest.approx(roc_auc_score(y, probability, multi_class="ovr"))
+    assert scores["average_precision"] == pytest.approx(average_precision_score(y, probability))
+
+
+def test_classes_without_a_ranking_are_left_out():
+    probability = class_probabilities(torch.tensor([[3.0, 1, 0], [0, 1, 2], [1, 0, 3], [0, 2, 3]]))
+    y = torch.tensor([0, 2, 0, 2])  # nobody is of class 1
+    present = torch.tensor([0, 2])
+    member = (y.view(-1, 1) == present).numpy()
+    roc_auc, precision = ranking_scores(probability, y)
+    assert roc_auc == pytest.approx(roc_auc_score(member, probability[:, present]))
+    assert precision == pytest.approx(average_precision_score(member, probability[:, present]))
+    assert all(map(math.isnan, ranking_scores(probability, torch.zeros(4, dtype=torch.long))))
 
 
 def test_mae_agrees_with_scikit_learn_on_a_single_graph():

@@ -1,6 +1,8 @@
 """The program `adgn`, composed of its command groups. A new group is a file and a line here."""
 
 import sys
+import warnings
+from typing import Any
 
 import typer
 from rich.markup import escape
@@ -38,6 +40,7 @@ app.command()(report.report)
 
 def main() -> None:
     """Run the program; an error that the user can mend is one message, not a traceback."""
+    warnings.showwarning = _show_warning
     try:
         app()
     except (RuntimeError, ValueError) as error:
@@ -45,6 +48,11 @@ def main() -> None:
             raise
         error_console().print(f"[bold red]error:[/] {escape(str(error))}", soft_wrap=True)
         sys.exit(1)
+
+
+def _show_warning(message: Warning | str, *_place: Any, **_more: Any) -> None:
+    """A warning as one message, without the line of code that it comes from."""
+    error_console().print(f"[bold yellow]warning:[/] {escape(str(message))}", soft_wrap=True)
 
 
 def _can_be_mended(error: Exception) -> bool:

@@ -161,7 +161,11 @@ def predict(
     ],
     device: DeviceOption = None,
 ) -> None:
-    """Write the predictions of a run's best weights, with targets, for every split."""
+    """Write the predictions of a run's best weights for every split.
+
+    Each row has its split, the numbers of its graph and node, prediction, target and, for classes,
+    the probability of each.
+    """
     from adgn.training.predictions import write_predictions
 
     rows = write_predictions(run_dir, out, device=device)

@@ -3,7 +3,6 @@
 from adgn.nn.aggregation import GCNAggregation, LinearAggregation, SumAggregation
 from adgn.nn.antisymmetric import AntiSymmetricConv
 from adgn.nn.embedding import IntegerEmbedding
-from adgn.nn.models import ADGN
 from adgn.nn.network import GraphNetwork
 from adgn.nn.registry import (
     ModelOptions,
@@ -14,6 +13,10 @@ from adgn.nn.registry import (
     register_model,
     unregister_model,
 )
+
+# isort: split
+# The models come last: their files may import from here.
+from adgn.nn.models import ADGN
 
 __all__ = [
     "ADGN",

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from adgn.nn.registry import ModelSpec, SearchSpace
+from adgn.nn.registry import FAMILIES, ModelSpec, SearchSpace
 
 __all__ = ["compact_space"]
 
@@ -33,6 +33,12 @@ _SHARED: Mapping[str, SearchSpace] = {
         "model.hidden_channels": [16, 32],
     },
 }
+# For tasks of a user's own: nothing is known but that these matter.
+_OTHERS: SearchSpace = {
+    "optimizer.lr": [1e-2, 3e-3, 1e-3],
+    "model.num_layers": [2, 5, 10],
+    "model.hidden_channels": [32],
+}
 # Options that a model has in its grids, thinned out; of others the grid's values stay.
 _THINNED: Mapping[str, list[object]] = {
     "model.alpha": [0.1, 0.5],
@@ -48,18 +54,20 @@ _THINNED_FURTHER: Mapping[str, Mapping[str, list[object]]] = {
 def compact_space(family: str, spec: ModelSpec) -> SearchSpace:
     """A space of a few dozen configurations for a model and a family of tasks.
 
+    A model that was registered without search spaces has those settings that all models share.
+
     Example:
         >>> from adgn.nn import model_spec
         >>> compact_space("property", model_spec("adgn"))["model.epsilon"]
         [1.0, 0.1]
     """
-    # The paper has no graph transfer; of its tasks property prediction is the nearest.
-    paper = spec.search_spaces["property" if family == "transfer" else family]
-    shared = _SHARED[family]
-    if family == "transfer":
-        own = {key: values for key, values in paper.items() if key in _THINNED}
-    else:
+    shared = _SHARED.get(family, _OTHERS)
+    if family in FAMILIES:
+        paper = spec.search_spaces.get(family, {})
         own = {key: values for key, values in paper.items() if key not in shared}
+    else:  # of the paper's tasks property prediction is the nearest
+        paper = spec.search_spaces.get("property", {})
+        own = {key: values for key, values in paper.items() if key in _THINNED}
     fewer = {**_THINNED, **_THINNED_FURTHER.get(family, {})}
     thinned = {
         key: list(fewer[key]) if len(values) > 1 and key in fewer else list(values)

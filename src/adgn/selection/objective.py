@@ -248,11 +248,14 @@ def run_scores(
 
 
 def read_scores(scores: Mapping[str, float | None]) -> dict[str, float]:
-    """Scores as they were before they were written as JSON, which has no −∞.
+    """Scores as they were before they were written as JSON, which has neither −∞ nor NaN.
 
-    The one score that can be infinite is the logarithm of an error of zero.
+    A logarithm is −∞ where an error is zero; a ranking is not defined where there is one class.
     """
-    return {name: -math.inf if score is None else float(score) for name, score in scores.items()}
+    missing = {name: -math.inf if name.startswith("log10") else math.nan for name in scores}
+    return {
+        name: missing[name] if score is None else float(score) for name, score in scores.items()
+    }
 
 
 class _Held:

@@ -1,5 +1,6 @@
 """What one trial is: which initialisations on which splits, and how their scores become one."""
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -83,7 +84,7 @@ class Protocol(BaseModel):
         if len(groups) == 1:
             (groups,) = by_split.values()
         mean = _mean(groups)
-        finite = all(abs(group) != float("inf") for group in groups)
+        finite = all(math.isfinite(group) for group in groups)
         return Summary(mean, statistics.stdev(groups) if len(groups) > 1 and finite else None)
 
 

@@ -288,7 +288,7 @@ def _result(
 ) -> SelectionResult:
     def summaries(which: str) -> dict[str, Summary]:
         return {
-            name: Summary(read_scores({"mean": both["mean"]})["mean"], both["std"])
+            name: Summary(read_scores({name: both["mean"]})[name], both["std"])
             for name, both in record[which].items()
         }
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from adgn.choices import unknown_name
 from adgn.nn import model_spec
-from adgn.nn.registry import SearchSpace
+from adgn.nn.registry import FAMILIES, SearchSpace
 from adgn.selection.compact import compact_space
 from adgn.selection.errors import SpaceError
 from adgn.training import ConfigError, resolve_config
@@ -85,10 +85,16 @@ def named_space(name: str, task: str, model: str) -> SearchSpace:
         raise SpaceError(
             f"{unknown_name('space', name, ('paper', 'compact'))} Or give a .toml file."
         )
-    if family not in spec.search_spaces:
+    if family not in FAMILIES:
         raise SpaceError(
             f"space='paper' is not there for {task!r}, which is not one of the paper's tasks; use "
             "'compact' or a TOML file"
+        )
+    if family not in spec.search_spaces:
+        raise SpaceError(
+            f"space='paper' is not there for {model!r}, which was registered without a search "
+            f"space for {family!r} (the family of {task!r}); use 'compact' or a TOML file, or give "
+            "register_model one"
         )
     return {key: list(values) for key, values in spec.search_spaces[family].items()}
 

@@ -11,6 +11,7 @@ from adgn.training.batches import (
 )
 from adgn.training.config import TrainConfig
 from adgn.training.configfile import parse_setting, read_config, resolve_config, to_toml
+from adgn.training.constant import LearnedNothingWarning
 from adgn.training.errors import (
     ConfigError,
     DamagedRunError,
@@ -41,6 +42,7 @@ __all__ = [
     "FullGraph",
     "Interrupted",
     "LabelledBatch",
+    "LearnedNothingWarning",
     "LoaderBatches",
     "Objective",
     "Observer",

@@ -7,6 +7,7 @@ some of its nodes labelled (`FullGraph`); and any PyG loader (`LoaderBatches`).
 from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import torch
@@ -15,6 +16,7 @@ from torch_geometric.data import Data
 
 from adgn.data.packed import PackedGraphs
 from adgn.graph import Adjacency, GraphBlocks, SelectedGraphs
+from adgn.graph.checks import check_finite
 from adgn.training.seeding import derived_seed, own_randomness, random_state
 
 __all__ = [
@@ -37,7 +39,7 @@ class LabelledBatch:
     Attributes:
         x: Node features `[N, F]`, dense or sparse CSR, or integers for an embedding.
         graph: The edges, in any form that the layers take.
-        y: The targets of the scored rows.
+        y: The targets of the scored rows; where they are classes, −1 for an unknown one.
         size: What the batch counts for in an average: its graphs, or the scored nodes of one
             graph.
         batch: `[N]`; the graph of each node, where there are several.
@@ -46,6 +48,7 @@ class LabelledBatch:
         weight: `[rows]`; the share of each scored row in the loss, 1 in sum. `None`: equal shares.
         edge_weight: `[E]`, for models that use it.
         edge_attr: `[E, D]`, for models that use it.
+        node_id: `[N]`; the numbers of the nodes in the data set, where they are not their rows.
     """
 
     x: Tensor
@@ -58,6 +61,39 @@ class LabelledBatch:
     weight: Tensor | None = None
     edge_weight: Tensor | None = None
     edge_attr: Tensor | None = None
+    node_id: Tensor | None = None
+
+    @cached_property
+    def label_range(self) -> tuple[int, int]:
+        """The smallest and the largest label; read once for a batch that is used again."""
+        if self.y.numel() == 0:
+            return 0, 0
+        low, high = torch.aminmax(self.y)
+        return int(low), int(high)
+
+    def keep(self, kept: Tensor) -> "LabelledBatch":
+        """The batch with some of its scored rows, a mask over them; shares are counted anew."""
+        rows = kept.nonzero().view(-1) if self.rows is None else self.rows[kept]
+        weight, size = self.weight, rows.numel()
+        if weight is not None and self.batch is not None:
+            weight, size = _equal_shares(self.batch[rows], self.num_graphs)
+        elif weight is not None:
+            weight, size = weight[kept] / weight[kept].sum(), self.size
+        return replace(self, y=self.y[kept], rows=rows, size=size, weight=weight)
+
+    def check_finite(self) -> None:
+        """Raises `NonFiniteError` where a feature, an edge weight or a target is not finite."""
+        for name in ("x", "edge_weight", "edge_attr", "y"):
+            values = getattr(self, name)
+            if values is not None:
+                check_finite(name, values.values() if values.layout == torch.sparse_csr else values)
+
+
+def _equal_shares(owner: Tensor, graphs: int) -> tuple[Tensor, int]:
+    """The share of each row, given the graph that owns it, and how many graphs own some."""
+    count = torch.bincount(owner, minlength=graphs)
+    owners = int((count > 0).sum())
+    return (count * owners).reciprocal()[owner], owners
 
 
 @runtime_checkable
@@ -196,6 +232,7 @@ class FullGraph:
         nodes: Which nodes are scored: a mask `[N]` or their numbers.
         edge_weight: `[E]`.
         edge_attr: `[E, D]`.
+        node_id: `[N]`; the numbers of the nodes for predictions, where they are not their rows.
     """
 
     def __init__(
@@ -207,6 +244,7 @@ class FullGraph:
         *,
         edge_weight: Tensor | None = None,
         edge_attr: Tensor | None = None,
+        node_id: Tensor | None = None,
     ) -> None:
         rows = nodes.nonzero().view(-1) if nodes.dtype == torch.bool else nodes
         if rows.numel() == 0:
@@ -219,6 +257,7 @@ class FullGraph:
             rows=rows,
             edge_weight=edge_weight,
             edge_attr=edge_attr,
+            node_id=node_id,
         )
 
     def batches(self, number: int, first: int = 0) -> Iterator[LabelledBatch]:
@@ -296,7 +335,8 @@ def labelled_batch(data: Any, split: Split, device: torch.device | str = "cpu") 
     sampled neighbourhood (PyG's `NeighborLoader` gives `n_id`, `input_id` and the number of seeds
     as `batch_size`), no row but the seeds, which come first, is scored: the others have lost
     neighbours and may belong to another split. Where `y` has a row per node and there are several
-    graphs, each graph has the same share in the loss.
+    graphs, each graph has the same share in the loss. Floating-point targets `[v]` of each graph,
+    which PyG puts one after another, are `v` values per graph.
 
     Args:
         data: A `Data` or `Batch` of PyG with `x`, `edge_index` and `y`.
@@ -344,8 +384,11 @@ def labelled_batch(data: Any, split: Split, device: torch.device | str = "cpu") 
         rows=rows,
         edge_weight=data.get("edge_weight"),
         edge_attr=data.get("edge_attr"),
+        node_id=data.get("n_id") if "n_id" in data else data.get("node_id"),
     )
     if not by_node:
+        if y.dim() == 1 and y.is_floating_point() and y.size(0) > graphs and not y.size(0) % graphs:
+            return replace(batch, y=y.view(graphs, -1))
         if y.size(0) != graphs:
             raise ValueError(
                 f"y has {y.size(0)} rows; expected one per node ({nodes}) or graph ({graphs})"
@@ -356,10 +399,8 @@ def labelled_batch(data: Any, split: Split, device: torch.device | str = "cpu") 
     if graphs == 1 or graph_of_node is None:
         return replace(batch, size=batch.y.size(0))
     owner = graph_of_node if rows is None else graph_of_node[rows]
-    count = torch.bincount(owner, minlength=graphs)
-    scored = int((count > 0).sum())
-    share = (count * scored).reciprocal()
-    return replace(batch, size=scored, weight=share[owner])
+    weight, scored = _equal_shares(owner, graphs)
+    return replace(batch, size=scored, weight=weight)
 
 
 def _seeds(data: Data) -> int | None:

@@ -12,8 +12,10 @@ __all__ = [
     "ClassificationMetrics",
     "Metrics",
     "RegressionMetrics",
+    "class_probabilities",
     "log10",
     "macro_f1",
+    "ranking_scores",
     "row_average",
 ]
 
@@ -107,7 +109,7 @@ class RegressionMetrics:
 
 
 class ClassificationMetrics:
-    """Cross-entropy, accuracy and macro F1 over all scored rows.
+    """Cross-entropy, accuracy, macro F1, ROC AUC and average precision over all scored rows.
 
     There are as many classes as the output has columns.
 
@@ -119,15 +121,17 @@ class ClassificationMetrics:
         >>> logits = torch.tensor([[9.0, 0.0], [9.0, 0.0], [0.0, 9.0]])
         >>> metrics.update(logits, LabelledBatch(x=logits, graph=logits, y=y, size=3))
         >>> {name: round(score, 4) for name, score in metrics.compute().items() if name != "loss"}
-        {'accuracy': 0.6667, 'macro_f1': 0.6667}
+        {'accuracy': 0.6667, 'macro_f1': 0.6667, 'roc_auc': 0.75, 'average_precision': 0.8333}
     """
 
     def __init__(self) -> None:
         self._confusion: Tensor | None = None
         self._loss: Tensor | None = None
+        self._rows: list[tuple[Tensor, Tensor]] = []
 
     def update(self, output: Tensor, batch: LabelledBatch) -> None:
         """Takes the scored rows of an output, `[rows, classes]`."""
+        self._rows.append((output, batch.y))
         classes = output.size(-1)
         cells = batch.y * classes + output.argmax(dim=-1)
         confusion = torch.bincount(cells, minlength=classes * classes).view(classes, classes)
@@ -139,16 +143,78 @@ class ClassificationMetrics:
             self._loss = self._loss + loss
 
     def compute(self) -> Scores:
-        """`loss`, `accuracy` and `macro_f1`."""
+        """`loss`, `accuracy`, `macro_f1`, `roc_auc` and `average_precision`."""
         if self._confusion is None or self._loss is None:
             raise ValueError("no batch was scored; the split is empty")
         confusion = self._confusion.cpu()
         rows = int(confusion.sum())
+        outputs, labels = zip(*self._rows, strict=True)
+        roc_auc, precision = ranking_scores(
+            class_probabilities(torch.cat(outputs)), torch.cat(labels)
+        )
         return {
             "loss": float(self._loss) / rows,
             "accuracy": int(confusion.trace()) / rows,
             "macro_f1": macro_f1(confusion),
+            "roc_auc": roc_auc,
+            "average_precision": precision,
         }
+
+
+def class_probabilities(output: Tensor) -> Tensor:
+    """The probability of each class, `[rows, classes]`: the softmax, in double precision.
+
+    Example:
+        >>> import torch
+        >>> class_probabilities(torch.tensor([[0.0, 0.0]])).tolist()
+        [[0.5, 0.5]]
+    """
+    return output.double().softmax(dim=-1)
+
+
+def ranking_scores(probability: Tensor, y: Tensor) -> tuple[float, float]:
+    r"""ROC AUC and average precision, as scikit-learn computes them.
+
+    With the rows in the order of a class's probability, $t_k$ and $f_k$ its true and false members
+    among those down to the $k$-th distinct probability, $T$ and $F$ all of them:
+
+    $$\text{ROC AUC} = \sum_k \frac{f_k - f_{k-1}}{F} \frac{t_k + t_{k-1}}{2T}, \qquad
+    \text{AP} = \sum_k \frac{t_k - t_{k-1}}{T} \frac{t_k}{t_k + f_k}$$
+
+    Of two classes the second one counts; of more, the mean over all (one against the rest, macro).
+    A class that no row or every row belongs to has no ranking and is left out; where none is left,
+    both scores are NaN.
+
+    Args:
+        probability: `[rows, classes]`.
+        y: `[rows]`, the class of each row.
+
+    Example:
+        >>> import torch
+        >>> probability = torch.tensor([[0.9, 0.1], [0.6, 0.4], [0.65, 0.35], [0.2, 0.8]])
+        >>> ranking_scores(probability, torch.tensor([0, 0, 1, 1]))
+        (0.75, 0.8333...)
+    """
+    classes = torch.arange(probability.size(1), device=y.device)
+    classes = classes[1:] if len(classes) == 2 else classes
+    member = y.view(-1, 1) == classes
+    ranked = member.any(dim=0) & ~member.all(dim=0)
+    if not bool(ranked.any()):
+        return math.nan, math.nan
+    scores, order = probability[:, classes[ranked]].sort(dim=0, descending=True)
+    true = member[:, ranked].gather(0, order).cumsum(dim=0).double()
+    count = torch.arange(1, len(y) + 1, device=y.device, dtype=torch.double).view(-1, 1)
+    last = torch.ones_like(scores, dtype=torch.bool)  # of rows with one and the same probability
+    last[:-1] = scores[1:] != scores[:-1]
+    # Other rows repeat the counts of the probability before theirs, and so add nothing.
+    true, count = (torch.where(last, n, 0.0).cummax(dim=0).values for n in (true, count))
+    none = torch.zeros_like(true[:1])
+    new_true = true.diff(dim=0, prepend=none)
+    new_false = count.diff(dim=0, prepend=none) - new_true
+    all_true, all_false = true[-1], len(y) - true[-1]
+    area = (new_false * (true - new_true / 2)).sum(dim=0) / (all_true * all_false)
+    precision = (new_true * true / count.clamp(min=1)).sum(dim=0) / all_true
+    return float(area.mean()), float(precision.mean())
 
 
 def macro_f1(confusion: Tensor) -> float:

@@ -1,7 +1,7 @@
 """What a model is asked for: the loss that trains it and the scores that judge it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -10,10 +10,18 @@ from torch.nn.functional import cross_entropy
 
 from adgn.choices import unknown_name
 from adgn.training.batches import LabelledBatch
-from adgn.training.metrics import ClassificationMetrics, Metrics, RegressionMetrics, row_average
+from adgn.training.metrics import (
+    ClassificationMetrics,
+    Metrics,
+    RegressionMetrics,
+    class_probabilities,
+    row_average,
+)
 from adgn.training.stopping import Mode
 
 __all__ = ["OBJECTIVES", "Objective", "resolve_objective"]
+
+Scored = tuple[Tensor, LabelledBatch]
 
 
 @dataclass(frozen=True)
@@ -27,6 +35,9 @@ class Objective:
         answer: The prediction in an output: the values, or the class of each row.
         monitor: The score that early stopping follows by default.
         modes: For each score, whether it is best at its minimum or its maximum.
+        known: The rows of an output whose target is known, and the batch with these targets in the
+            output's shape; raises where targets do not fit. By default both as they are.
+        probability: The probability of each class in an output, where there are classes.
     """
 
     name: str
@@ -35,12 +46,8 @@ class Objective:
     answer: Callable[[Tensor], Tensor]
     monitor: str
     modes: Mapping[str, Mode]
-
-    def check(self, output: Tensor, batch: LabelledBatch) -> None:
-        """Raises unless the scored rows of an output fit the targets."""
-        check = _CHECKS.get(self.name)
-        if check is not None:
-            check(output, batch)
+    known: Callable[[Tensor, LabelledBatch], Scored] = lambda output, batch: (output, batch)
+    probability: Callable[[Tensor], Tensor] | None = None
 
 
 def _squared_error(output: Tensor, batch: LabelledBatch) -> Tensor:
@@ -53,33 +60,43 @@ def _cross_entropy(output: Tensor, batch: LabelledBatch) -> Tensor:
     return row_average(cross_entropy(output, batch.y, reduction="none"), batch.weight)
 
 
-def _check_values(output: Tensor, batch: LabelledBatch) -> None:
-    if output.shape != batch.y.shape:
-        # torch would broadcast [N, 1] against [N] to [N, N] without a word.
+def _known_values(output: Tensor, batch: LabelledBatch) -> Scored:
+    """All rows; targets `[N]` as `[N, 1]`, and `v` values of each of G graphs as `[G, v]`."""
+    y = batch.y
+    if output.shape == y.shape:
+        return output, batch
+    if output.numel() != y.numel() or 1 not in (output.dim(), y.dim()):
+        # torch would broadcast [N, 1] against [1, N] to [N, N] without a word.
         raise ValueError(
             f"the model's output has shape {list(output.shape)}, but the targets "
-            f"{list(batch.y.shape)}; regression needs equal shapes"
+            f"{list(y.shape)}; regression needs a target for each output: y of shape "
+            f"{list(output.shape)}, or [{output.numel()}]"
         )
+    batch = replace(batch, y=y.view_as(output))
+    if output.size(0) == batch.num_graphs != y.size(0):  # as many values as there are nodes
+        batch = replace(batch, size=batch.num_graphs, weight=None)
+    return output, batch
 
 
-def _check_classes(output: Tensor, batch: LabelledBatch) -> None:
+def _known_classes(output: Tensor, batch: LabelledBatch) -> Scored:
+    """The rows whose label is not −1."""
     y = batch.y
     if y.dim() != 1 or y.dtype != torch.int64 or output.dim() != 2 or output.size(0) != y.size(0):
         raise ValueError(
             f"classification needs outputs [rows, classes] and int64 targets [rows]; the output "
             f"has shape {list(output.shape)}, the targets {list(y.shape)} and {y.dtype}"
         )
-    if int(y.min()) < 0 or int(y.max()) >= output.size(1):
+    low, high = batch.label_range
+    if low < -1 or high >= output.size(1):
         raise ValueError(
-            f"targets run from {int(y.min())} to {int(y.max())}, but the model has "
-            f"{output.size(1)} outputs, for the classes 0 to {output.size(1) - 1}"
+            f"targets run from {low} to {high}, but the model has {output.size(1)} outputs, for "
+            f"the classes 0 to {output.size(1) - 1} (and -1 for an unknown class)"
         )
+    if low == -1:
+        kept = y >= 0
+        return output[kept], batch.keep(kept)
+    return output, batch
 
-
-_CHECKS: Mapping[str, Callable[[Tensor, LabelledBatch], None]] = {
-    "regression": _check_values,
-    "classification": _check_classes,
-}
 
 OBJECTIVES: Mapping[str, Objective] = {
     "regression": Objective(
@@ -95,6 +112,7 @@ OBJECTIVES: Mapping[str, Objective] = {
             "log10_mse_paper": "min",
             "mae": "min",
         },
+        known=_known_values,
     ),
     "classification": Objective(
         name="classification",
@@ -102,7 +120,15 @@ OBJECTIVES: Mapping[str, Objective] = {
         metrics=ClassificationMetrics,
         answer=lambda output: output.argmax(dim=-1),
         monitor="accuracy",
-        modes={"loss": "min", "accuracy": "max", "macro_f1": "max"},
+        modes={
+            "loss": "min",
+            "accuracy": "max",
+            "macro_f1": "max",
+            "roc_auc": "max",
+            "average_precision": "max",
+        },
+        known=_known_classes,
+        probability=class_probabilities,
     ),
 }
 

@@ -4,19 +4,23 @@ import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import save
 from torch import Tensor
 
+from adgn.data.packed import offsets
+from adgn.nn.network import Level
 from adgn.training.api import open_run
-from adgn.training.batches import Split
+from adgn.training.batches import LabelledBatch, Split
 from adgn.training.errors import ConfigError
 from adgn.training.files import OTHER_OUT, write_atomically
 
 __all__ = ["predict", "write_predictions"]
 
 _FORMATS = (".csv", ".safetensors")
+_COLUMNS = ("graph", "node", "prediction", "target", "probability")
 
 
 def predict(
@@ -30,8 +34,10 @@ def predict(
         device: Where to compute; `None`: where the run did.
 
     Yields:
-        The split and, for the scored rows of a batch, `prediction` (values, or classes), `output`
-        (what the network gave) and `target`.
+        The split and, for the rows of a batch: `graph`, the number of the graph within its split,
+        where the task has many; `node`, the number of the node within its graph, where nodes have
+        predictions; `prediction` (values, or classes), `target` (−1 for an unknown class),
+        `output` (what the network gave) and, of classes, `probability`, `[rows, classes]`.
 
     Example:
         >>> import tempfile, adgn
@@ -41,22 +47,54 @@ def predict(
         ...         "graph-transfer", task=task, loop={"max_epochs": 2}, run_dir=f"{folder}/run"
         ...     )
         ...     ((split, batch),) = predict(f"{folder}/run", ["test"])
-        >>> split, sorted(batch), batch["prediction"].shape
-        ('test', ['output', 'prediction', 'target'], torch.Size([8, 1]))
+        >>> split, list(batch), batch["prediction"].shape
+        ('test', ['graph', 'node', 'prediction', 'target', 'output'], torch.Size([8, 1]))
+        >>> batch["graph"][:3].tolist(), batch["node"][:3].tolist()  # read at the end of each line
+        ([0, 1, 2], [3, 3, 3])
     """
     prepared = open_run(run_dir, device=device)
-    answer = prepared.trainer.objective.answer
+    objective, level = prepared.trainer.objective, prepared.data.level
     for split in splits or list(prepared.data.sources):
+        graphs = 0
         for output, batch in prepared.trainer.outputs(split, prepared.source(split)):
-            yield split, {"prediction": answer(output), "output": output, "target": batch.y}
+            prediction = objective.answer(output)
+            rows = {
+                **_numbers(batch, level, graphs),
+                "prediction": prediction,
+                "target": batch.y.view_as(prediction),
+                "output": output,
+            }
+            if objective.probability is not None:
+                rows["probability"] = objective.probability(output)
+            yield split, rows
+            graphs += batch.num_graphs
+
+
+def _numbers(batch: LabelledBatch, level: Level, graphs: int) -> dict[str, Tensor]:
+    """Which graph and node each row of a batch is about; `graphs` came before it."""
+    if level == "graph":
+        return {"graph": graphs + torch.arange(batch.num_graphs, device=batch.x.device)}
+    rows = (
+        torch.arange(batch.x.size(0), device=batch.x.device) if batch.rows is None else batch.rows
+    )
+    node = rows if batch.node_id is None else batch.node_id[rows]
+    if batch.batch is None:
+        return {"node": node}
+    graph = batch.batch[rows]
+    if batch.node_id is None:
+        node = rows - offsets(torch.bincount(batch.batch))[graph]
+    return {"graph": graphs + graph, "node": node}
 
 
 def write_predictions(run_dir: str | Path, out: str | Path, *, device: str | None = None) -> int:
     """Writes the predictions of a run's best weights for every split.
 
-    A CSV file has a row per scored node or graph, in the order of the data: `split`, `row` (its
-    number within the split), `prediction`, `target`. A safetensors file has for each split the
-    tensors `<split>.prediction`, `<split>.output` and `<split>.target`.
+    A CSV file has a row per node or graph of a split, in the order of the data: `split`; `node` (of
+    one graph: its number in the data set), `graph` and `node` (of many: the number of the graph
+    within its split, of the node within its graph) or `graph` alone; `prediction`; `target`, empty
+    where a class is unknown; for classes `probability_0`, `probability_1` and so on; for several
+    values `prediction_0`, …, `target_0`, …. A safetensors file has for each split the tensors of
+    [`predict`][adgn.training.predict] as `<split>.prediction` and so on.
 
     Args:
         run_dir: A run directory.
@@ -71,27 +109,52 @@ def write_predictions(run_dir: str | Path, out: str | Path, *, device: str | Non
         raise ConfigError(f"out={str(out)!r} has no known ending; use {' or '.join(_FORMATS)}")
     if not path.parent.is_dir():
         raise ConfigError(f"out={str(out)!r} is in a folder that does not exist: {path.parent}")
-    parts: dict[str, list[torch.Tensor]] = {}
+    batches: dict[str, list[Mapping[str, Tensor]]] = {}
     for split, batch in predict(run_dir, device=device):
-        for name, tensor in batch.items():
-            parts.setdefault(f"{split}.{name}", []).append(tensor.detach().cpu())
-    tensors = {name: torch.cat(pieces) for name, pieces in parts.items()}
+        batches.setdefault(split, []).append({name: part.cpu() for name, part in batch.items()})
+    splits = {
+        split: {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+        for split, parts in batches.items()
+    }
     if path.suffix == ".safetensors":
-        content = save({name: t.contiguous() for name, t in tensors.items()})
+        content = save(
+            {
+                f"{split}.{name}": tensor.contiguous()
+                for split, tensors in splits.items()
+                for name, tensor in tensors.items()
+            }
+        )
     else:
-        content = _csv(tensors).encode()
+        content = csv_text(splits).encode()
     write_atomically(path, content, OTHER_OUT)
-    return sum(t.size(0) for name, t in tensors.items() if name.endswith(".target"))
+    return sum(len(tensors["target"]) for tensors in splits.values())
 
 
-def _csv(tensors: dict[str, torch.Tensor]) -> str:
+def csv_text(splits: Mapping[str, Mapping[str, Tensor]]) -> str:
+    """The tensors of each split as rows of a CSV file.
+
+    Example:
+        >>> import torch
+        >>> rows = {"node": torch.tensor([4, 7]), "prediction": torch.tensor([[0.5], [1.0]])}
+        >>> print(csv_text({"test": rows}), end="")
+        split,node,prediction
+        test,4,0.5
+        test,7,1.0
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["split", "row", "prediction", "target"])
-    splits = [name.removesuffix(".target") for name in tensors if name.endswith(".target")]
-    for split in splits:
-        predictions = tensors[f"{split}.prediction"].flatten().tolist()
-        targets = tensors[f"{split}.target"].flatten().tolist()
-        for row, pair in enumerate(zip(predictions, targets, strict=True)):
-            writer.writerow([split, row, *pair])
+    for number, (split, tensors) in enumerate(splits.items()):
+        columns: dict[str, list[Any]] = {}
+        for name in _COLUMNS:
+            if name in tensors:
+                values = tensors[name].view(len(tensors[name]), -1).t().tolist()
+                several = len(values) > 1 or name == "probability"
+                for place, column in enumerate(values):
+                    columns[f"{name}_{place}" if several else name] = column
+        if "probability" in tensors:  # targets are classes
+            columns["target"] = ["" if label == -1 else label for label in columns["target"]]
+        if number == 0:
+            writer.writerow(["split", *columns])
+        for row in zip(*columns.values(), strict=True):
+            writer.writerow([split, *row])
     return text.getvalue()

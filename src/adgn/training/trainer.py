@@ -3,6 +3,7 @@
 import inspect
 import math
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol
@@ -15,6 +16,7 @@ from adgn.choices import unknown_name
 from adgn.graph.checks import NonFiniteError
 from adgn.training.batches import BatchSource, LabelledBatch, LoaderBatches, Split
 from adgn.training.checkpoint import load_into
+from adgn.training.constant import LearnedNothingWarning, learned_nothing
 from adgn.training.denormals import flushed_denormals
 from adgn.training.devices import thread_count
 from adgn.training.errors import DivergedError, Interrupted
@@ -200,7 +202,6 @@ class Trainer:
         self._forward = _forward_of(model) if forward is None else forward
         self._random: Mapping[str, Any] | None = None
         self._stop_requested = False
-        self._checked: set[tuple[torch.Size, torch.Size]] = set()
 
     def _source(self, batches: BatchSource | Iterable[Any], split: Split) -> BatchSource:
         if isinstance(batches, BatchSource):
@@ -222,6 +223,10 @@ class Trainer:
             DivergedError: The loss, a score or a weight is no longer finite.
             Interrupted: `request_stop` was called; a state was saved.
             TrainingError: Another thread is training; random generators are the process's.
+
+        Warns:
+            LearnedNothingWarning: After ten epochs or more, the train score is that of the constant
+                predictor.
         """
         start = self.seed if self._random is None else self._random
         with own_randomness(start, whole_run=True), thread_count(self.threads):
@@ -232,6 +237,9 @@ class Trainer:
             while (reason := self.stop_reason()) is None:
                 self._epoch()
             self._save()
+            concern = learned_nothing(self)
+        if concern is not None:
+            warnings.warn(concern, LearnedNothingWarning, stacklevel=3)
         return reason
 
     def stop_reason(self) -> StopReason | None:
@@ -260,6 +268,11 @@ class Trainer:
         if progress.epoch % self.evaluate_every == 0 or progress.epoch >= self.max_epochs:
             scores = self.evaluate(self.monitor_split)
             score = scores[self.monitor]
+            if math.isnan(score) and math.isfinite(scores.get("loss", math.nan)):
+                raise ValueError(
+                    f"{self.monitor} is not defined on the {self.monitor_split} split, whose rows "
+                    "are all of one class; follow another score"
+                )
             if math.isnan(score) or score == math.inf:  # a logarithm of no error at all is −∞
                 raise self._diverged(f"the {self.monitor_split} {self.monitor}", progress.epoch)
             better = self.stopping.update(progress.epoch, score)
@@ -283,7 +296,7 @@ class Trainer:
         for batch in self._train.batches(progress.passes, progress.batch):
             group_size += self._backward(batch)
             progress.batch += 1
-            if progress.batch % self.accumulate == 0:
+            if progress.batch % self.accumulate == 0 and group_size:
                 self._step(group_size)
                 group_size = 0
                 now = time.perf_counter()
@@ -294,14 +307,20 @@ class Trainer:
             self._step(group_size)
         elif progress.batch == 0:
             raise ValueError("the train batches are empty; there is nothing to train on")
+        if progress.size_sum == 0:
+            raise ValueError("every label of the train batches is -1 (unknown); give some labels")
         progress.seconds += time.perf_counter() - started
         progress.passes += 1
         progress.batch = 0
 
     def _backward(self, batch: LabelledBatch) -> int:
-        loss = self.objective.loss(self._output(batch), batch)
+        output, batch = self.objective.known(self._output(batch), batch)
+        if batch.size == 0:  # no label of it is known
+            return 0
+        loss = self.objective.loss(output, batch)
         value = loss.item()
         if not math.isfinite(value):
+            batch.check_finite()
             raise self._diverged("the train loss", self.progress.epoch + 1)
         self.progress.loss_sum += value * batch.size
         self.progress.size_sum += batch.size
@@ -339,16 +358,11 @@ class Trainer:
         try:
             output = self._forward(self.model, batch)
         except NonFiniteError as error:
-            if not _finite(batch.x):
-                raise
+            batch.check_finite()
             epoch = self.progress.epoch + int(self.model.training)
             raise self._diverged("a state of the network", epoch) from error
         if batch.rows is not None and output.size(0) == batch.x.size(0):
             output = output[batch.rows]
-        key = (output.shape[1:], batch.y.shape[1:])
-        if key not in self._checked:
-            self.objective.check(output, batch)
-            self._checked.add(key)
         return output
 
     @torch.no_grad()
@@ -357,14 +371,20 @@ class Trainer:
         """The scores of the weights as they are, on a split or on other batches."""
         metrics = self.objective.metrics()
         for output, batch in self.outputs(split, source):
-            metrics.update(output, batch)
-        return metrics.compute()
+            output, batch = self.objective.known(output, batch)
+            if batch.size:
+                metrics.update(output, batch)
+        scores = metrics.compute()
+        if not math.isfinite(scores.get("loss", 0.0)):  # rather the data than the weights?
+            for batch in (self.sources[split] if source is None else source).batches(0):
+                batch.check_finite()
+        return scores
 
     @torch.no_grad()
     def outputs(
         self, split: Split, source: BatchSource | None = None
     ) -> Iterator[tuple[Tensor, LabelledBatch]]:
-        """The model's outputs for the scored rows of each batch, without dropout."""
+        """The model's outputs for the rows of each batch, without dropout; labels may be −1."""
         was_training = self.model.training
         if was_training:
             self.model.eval()

@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from adgn.data import load
 from adgn.training import TASKS, TrainConfig, prepare, train
 from adgn.training.tasks.nodes import constant_scores
 
@@ -31,6 +32,14 @@ def test_splits_that_are_not_there(data_root):
         prepare(settings("photo", splits="public"))
     public = next(prepare(settings("cora", splits="public")).data.train.batches(0))
     assert public.size == 140
+
+
+def test_nodes_of_a_component_have_the_numbers_of_the_whole_graph(data_root):
+    task = {"name": "photo", "root": str(data_root), "largest_component": True}
+    batch = next(prepare(TrainConfig(task=task)).data.sources["test"].batches(0))
+    whole = load("photo", data_root)
+    assert len(batch.node_id) < whole.num_nodes
+    assert whole.y[batch.node_id[batch.rows]].equal(batch.y)
 
 
 def test_data_defects_are_told(data_root):

@@ -93,10 +93,11 @@ def _build(config: "TrainConfig", device: torch.device, progress: Progress | Non
     )
     split = _split(benchmark, task, data)
     x, edges, y = data.x, data.edge_index, data.y
+    number = data.get("node_id")  # of the nodes of a component
     sources: dict[Split, BatchSource] = {
-        "train": FullGraph(x, edges, y, split.train.to(device)),
-        "val": FullGraph(x, edges, y, split.val.to(device)),
-        "test": FullGraph(x, edges, y, split.test.to(device)),
+        "train": FullGraph(x, edges, y, split.train.to(device), node_id=number),
+        "val": FullGraph(x, edges, y, split.val.to(device), node_id=number),
+        "test": FullGraph(x, edges, y, split.test.to(device), node_id=number),
     }
     classes = int(data.y.max()) + 1
     return TaskData(
