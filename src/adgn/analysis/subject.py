@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from adgn._util.suggestions import unknown_name
 from adgn.analysis.graphs import EXAMPLE_GRAPHS, example_graph
 from adgn.analysis.verdict import Diagnosis, diagnose
-from adgn.choices import unknown_name
 from adgn.data import BENCHMARKS, load
 from adgn.graph import Adjacency
 from adgn.nn import build_model

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from adgn.choices import unknown_name
+from adgn._util.suggestions import unknown_name
 from adgn.data.checks import check_integer
 from adgn.data.files import cache_path, load_or_build
 from adgn.data.packed import PackedDataset, PackedGraphs, offsets

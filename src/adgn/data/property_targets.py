@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from adgn.choices import unknown_name
+from adgn._util.suggestions import unknown_name
 from adgn.data.packed import PackedGraphs
 
 __all__ = [

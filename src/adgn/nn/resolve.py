@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor, nn
 from torch_geometric.nn.resolver import activation_resolver
 
-from adgn.choices import unknown_name
+from adgn._util.suggestions import unknown_name
 
 Activation = Callable[[Tensor], Tensor]
 

@@ -1,0 +1,1 @@
+"""What every other package of ours may use; it uses none of them."""
