@@ -20,8 +20,6 @@ from pydantic import (
 )
 
 from adgn._util.suggestions import did_you_mean, nearest
-from adgn.training.devices import check_device_name
-from adgn.training.models import check_model_options, model_options
 
 __all__ = [
     "CheckpointConfig",
@@ -117,6 +115,8 @@ class ModelConfig(Section):
     def _options_of_the_model(cls, values: Any) -> Any:
         if not isinstance(values, Mapping):
             return values
+        from adgn.training.models import check_model_options, model_options  # they bring torch
+
         own = {key: value for key, value in values.items() if key in cls.model_fields}
         extra = {key: value for key, value in values.items() if key not in cls.model_fields}
         name = own.get("name", cls.model_fields["name"].default)
@@ -297,6 +297,8 @@ class TrainConfig(Section):
     @field_validator("device")
     @classmethod
     def _device_has_a_name(cls, name: str) -> str:
+        from adgn.training.devices import check_device_name  # it brings torch
+
         # Whether it is there is no question of the configuration, which another machine may read.
         check_device_name(name)
         return name
