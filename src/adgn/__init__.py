@@ -1,24 +1,48 @@
 """Anti-symmetric deep graph networks: distant nodes of a graph talk to each other."""
 
-from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from adgn.training import RunResult, TrainConfig, Trainer, resume, train
+from adgn._util.lazy import lazy_exports
 
-__version__ = version("adgn")
+if TYPE_CHECKING:  # imported on first use: torch takes seconds
+    from adgn import analysis, bench, data, experiments, graph, nn, report, selection, training
+    from adgn._version import __version__
+    from adgn.analysis.subject import analyze
+    from adgn.nn import ADGN, AntiSymmetricConv, build_model
+    from adgn.selection import select
+    from adgn.training import (
+        RunResult,
+        TrainConfig,
+        Trainer,
+        evaluate,
+        predict,
+        resume,
+        train,
+    )
+else:
+    __getattr__, __dir__ = lazy_exports(__name__)
 
-__all__ = ["RunResult", "TrainConfig", "Trainer", "__version__", "resume", "train"]
-
-
-def __getattr__(name: str) -> Any:
-    """Training is loaded when first asked for: it brings all data sets and models along."""
-    if name in __all__:
-        from adgn import training
-
-        return getattr(training, name)
-    raise AttributeError(f"module 'adgn' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__all__ = [
+    "ADGN",
+    "AntiSymmetricConv",
+    "RunResult",
+    "TrainConfig",
+    "Trainer",
+    "__version__",
+    "analysis",
+    "analyze",
+    "bench",
+    "build_model",
+    "data",
+    "evaluate",
+    "experiments",
+    "graph",
+    "nn",
+    "predict",
+    "report",
+    "resume",
+    "select",
+    "selection",
+    "train",
+    "training",
+]

@@ -1,9 +1,11 @@
+import os
 import subprocess
 import sys
 import warnings
 
 import pytest
 
+import adgn
 from adgn.cli import main
 
 
@@ -40,18 +42,46 @@ def test_a_warning_is_one_message_and_no_line_of_code(monkeypatch, capsys):
     assert capsys.readouterr().err == "warning: the model has learnt [nothing]\n"
 
 
-def test_help_does_not_import_torch():
+def completion(*words):
+    return {
+        "_ADGN_COMPLETE": "complete_bash",
+        "COMP_WORDS": " ".join(words),
+        "COMP_CWORD": str(len(words) - 1),
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "shown"),
+    [
+        (["--help"], {}, "reproduce"),
+        (["data", "--help"], {}, "prepare"),
+        (["train", "--help"], {}, "--run-dir"),
+        (["--version"], {}, f"adgn {adgn.__version__}"),
+        (["tasks"], {}, "tree-neighbors-match"),
+        (["models"], {}, "https://arxiv.org/abs/1609.02907"),
+        ([], completion("adgn", "train", "te"), "texas"),
+        ([], completion("adgn", "train", "texas", "--model", "gr"), "graphsage"),
+        ([], completion("adgn", "select", "diam"), "diameter"),
+        ([], completion("adgn", "models", "gg"), "ggnn"),
+    ],
+)
+def test_help_lists_and_completion_do_not_import_torch(arguments, environment, shown):
     program = (
         "import sys\n"
         "from adgn.cli import main\n"
-        "sys.argv = ['adgn', 'data', '--help']\n"
+        "sys.argv[0] = 'adgn'\n"
         "try:\n"
         "    main()\n"
-        "except SystemExit as end:\n"
-        "    print('code', end.code, 'torch' in sys.modules)\n"
+        "finally:\n"
+        "    heavy = {'torch', 'torch_geometric', 'numpy', 'scipy', 'optuna'} & {*sys.modules}\n"
+        "    print('heavy modules:', sorted(heavy))\n"
     )
     result = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        [sys.executable, "-c", program, *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, **environment},
     )
-    assert "prepare" in result.stdout
-    assert "code 0 False" in result.stdout
+    assert shown in result.stdout
+    assert result.stdout.splitlines()[-1] == "heavy modules: []"

@@ -2,6 +2,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -95,9 +96,21 @@ def test_every_experiment_is_in_the_list():
     printed = run("reproduce", "--list").stdout
     for name in ("property", "property-time", "benchmarks", "heterophily", "trees", "depth"):
         assert f"{name}: " in printed
-    laptop = next(line for line in printed.splitlines() if line.startswith("laptop"))
-    assert laptop.split()[:4] == ["laptop", "52", "192", "208"]
-    assert "at most 4 configurations" in laptop
+    laptop = [line for line in printed.splitlines() if line.startswith("laptop")]
+    assert "at most 4 configurations" in laptop[0]
+    assert laptop[1].split()[:4] == ["laptop", "52", "192", "208"]
+
+
+def test_the_list_is_readable_at_80_columns(monkeypatch):
+    screen = io.StringIO()
+    terminal = Console(file=screen, force_terminal=True, no_color=True, width=80)
+    for place in ("reproduce", "console"):
+        monkeypatch.setattr(f"adgn.cli.{place}.console", lambda: terminal)
+    assert run("reproduce", "--list").exit_code == 0
+    printed = re.sub(r"\x1b\[\d*m", "", screen.getvalue())
+    assert "configurations tried" in printed
+    assert "…" not in printed  # where Rich cuts a word
+    assert max(map(len, printed.splitlines())) <= 80
 
 
 def test_a_wrong_budget_of_the_list_is_told():

@@ -107,7 +107,7 @@ def test_bit_identical_on_repeat_and_across_processes():
     assert digest_of(generate(PropertySettings(**SMALL))) == here
     assert digest_of(generate(PropertySettings(**SMALL, seed=1))) != here
     program = (
-        "from adgn.data.property import generate, PropertySettings\n"
+        "from adgn.data import PropertySettings\nfrom adgn.data.property import generate\n"
         "import hashlib\n"
         f"tensors = generate(PropertySettings(**{SMALL}))\n"
         "digest = hashlib.sha256()\n"

@@ -78,6 +78,14 @@ def test_leading_dimensions_share_the_graph():
     torch.testing.assert_close(multiply_transposed(operator, x), expected)
 
 
+@pytest.mark.parametrize(("nodes", "channels"), [(0, 3), (6, 0), (0, 0)])
+def test_leading_dimensions_of_nothing(nodes, channels):
+    operator = graph_operator(torch.empty(2, 0, dtype=torch.long), num_nodes=nodes)
+    x = torch.ones(2, nodes, channels)
+    assert torch.equal(operator @ x, torch.zeros(2, nodes, channels))
+    assert torch.equal(multiply_transposed(operator, x), torch.zeros(2, nodes, channels))
+
+
 def test_vmap_and_jacobians():
     edges, weight, x = small(requires_grad=False)
     operator = graph_operator(edges, weight, num_nodes=6)

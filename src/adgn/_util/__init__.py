@@ -1,1 +1,1 @@
-"""What every part of the package may use; it uses none of them."""
+"""Small helpers that know nothing of the rest of the package."""

@@ -6,7 +6,7 @@ import networkx as nx
 import torch
 from torch import Tensor
 
-from adgn.choices import unknown_name
+from adgn._util.suggestions import unknown_name
 from adgn.graph.checks import check_count
 
 

@@ -8,13 +8,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from adgn._util.suggestions import unknown_name
 from adgn.analysis.graphs import EXAMPLE_GRAPHS, example_graph
 from adgn.analysis.verdict import Diagnosis, diagnose
-from adgn.choices import unknown_name
 from adgn.data import BENCHMARKS, load
 from adgn.graph import Adjacency
 from adgn.nn import build_model
 from adgn.training import PackedBatches, open_run
+
+__all__ = ["Subject", "analyze", "load_run", "untrained", "untrained_subject"]
 
 # Features of a graph that comes without any.
 _EXAMPLE_CHANNELS = 8
@@ -73,6 +75,41 @@ class Subject:
             probes=probes,
             seed=seed,
         )
+
+
+def analyze(
+    run_dir: str | Path,
+    *,
+    number: int = 0,
+    node: int = 0,
+    probes: int | None = None,
+    device: str | None = None,
+    seed: int = 0,
+) -> Diagnosis:
+    """Whether the network of a training run is stable and non-dissipative, and what to change.
+
+    Args:
+        run_dir: The run directory.
+        number: Where the task has many graphs, the number of the test graph to look at.
+        node: The node whose sensitivity to all others is measured.
+        probes: Random probes in place of exact sensitivity; `None`: exact.
+        device: Where to compute; `None`: where the run did.
+        seed: Of the probes.
+
+    Returns:
+        The measurements; `print(diagnosis.text())` says in words what they mean.
+
+    Example:
+        >>> import tempfile
+        >>> import adgn
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     small = {"task": {"distance": 3, "train": 8}, "loop": {"max_epochs": 1}}
+        ...     _ = adgn.train("graph-transfer", run_dir=f"{folder}/run", **small)
+        ...     diagnosis = adgn.analyze(f"{folder}/run")
+        >>> diagnosis.sensitivity.by_distance().distance.tolist()
+        [0, 1, 2, 3]
+    """
+    return load_run(run_dir, number, device=device).diagnose(node, probes, seed)
 
 
 def load_run(run_dir: str | Path, number: int = 0, *, device: str | None = None) -> Subject:

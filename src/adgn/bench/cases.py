@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from adgn._util.suggestions import unknown_name
 from adgn.bench.workloads import Workload
-from adgn.choices import unknown_name
 
 __all__ = ["CASES", "TARGETS", "Case", "Target", "choose_cases"]
 

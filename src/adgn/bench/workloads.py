@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from adgn._util.suggestions import unknown_name
 from adgn.bench.rivals import PyGNetwork, adjacency_csr, normalised_csr
 from adgn.bench.sources import (
     ManyGraphs,
@@ -18,7 +19,6 @@ from adgn.bench.sources import (
     random_task,
 )
 from adgn.bench.timing import Step
-from adgn.choices import unknown_name
 from adgn.graph import set_backend
 from adgn.nn import ADGN
 

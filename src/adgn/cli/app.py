@@ -2,13 +2,15 @@
 
 import sys
 import warnings
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 
 from adgn.cli import analyze, bench, data, demo, lists, report, reproduce, select, study, train
 from adgn.cli.console import error_console
+from adgn.data.errors import DataError
+from adgn.training.errors import TrainingError
 
 app = typer.Typer(
     help="Anti-symmetric deep graph networks: long-range information on graphs.",
@@ -17,9 +19,24 @@ app = typer.Typer(
 )
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from adgn import __version__
+
+        typer.echo(f"adgn {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def _program() -> None:
-    """Keeps `adgn GROUP COMMAND` even while there is a single group."""
+def _program(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Show the version and stop."
+        ),
+    ] = False,
+) -> None:
+    """What comes before the name of a command."""
 
 
 app.command()(train.train)
@@ -56,8 +73,4 @@ def _show_warning(message: Warning | str, *_place: Any, **_more: Any) -> None:
 
 
 def _can_be_mended(error: Exception) -> bool:
-    # Imported here: it brings torch, which --help and shell completion can do without.
-    from adgn.data import DataError
-    from adgn.training import TrainingError
-
     return isinstance(error, DataError | TrainingError | ValueError)

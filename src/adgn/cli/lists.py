@@ -6,23 +6,29 @@ import typer
 from rich.markup import escape
 
 from adgn.cli.console import console, print_table
+from adgn.cli.names import complete_model, complete_task, model_rows, task_rows
 
 __all__ = ["models", "tasks"]
 
 
 def tasks(
     name: Annotated[
-        str | None, typer.Argument(help="A task, to see all its settings.", show_default=False)
+        str | None,
+        typer.Argument(
+            help="A task, to see all its settings.",
+            show_default=False,
+            autocompletion=complete_task,
+        ),
     ] = None,
 ) -> None:
     """List all tasks, or all settings of one with the defaults of its protocol."""
-    from adgn.training.reference import setting_rows
-    from adgn.training.tasks import TASKS, task_entry
-
     if name is None:
-        listed = [(entry.name, entry.family, entry.summary) for entry in TASKS.values()]
-        print_table(("task", "family", "what is predicted"), listed)
+        print_table(("task", "family", "what is predicted"), task_rows())
         return
+
+    from adgn.training.reference import setting_rows
+    from adgn.training.tasks import task_entry
+
     entry = task_entry(name)
     out = console()
     out.print(f"[bold]{entry.name}[/]: {escape(entry.summary)}", highlight=False, soft_wrap=True)
@@ -33,18 +39,19 @@ def tasks(
 
 def models(
     name: Annotated[
-        str | None, typer.Argument(help="A model, to see its options.", show_default=False)
+        str | None,
+        typer.Argument(
+            help="A model, to see its options.", show_default=False, autocompletion=complete_model
+        ),
     ] = None,
 ) -> None:
     """List all models, or the options of one."""
-    from adgn.nn import available_models, model_spec
-
     if name is None:
-        specs = [model_spec(model) for model in available_models()]
-        print_table(
-            ("model", "title", "paper"), [(spec.name, spec.title, spec.paper) for spec in specs]
-        )
+        print_table(("model", "title", "paper"), model_rows())
         return
+
+    from adgn.nn import model_spec
+
     spec = model_spec(name)
     out = console()
     out.print(f"[bold]{spec.name}[/]: {escape(spec.title)}, {spec.paper}", highlight=False)

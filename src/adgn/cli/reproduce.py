@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
+from rich.table import Table
 
 from adgn.cli.console import console, error_console, print_table
 
@@ -185,8 +186,11 @@ def _list(
     out = console()
     for entry in listing(experiments, models, columns_wanted):
         out.print(escape(entry.title), highlight=False, style="bold")
-        out.print(escape(entry.summary), highlight=False, soft_wrap=True)
-        print_table(("", ""), entry.about)
-        columns = ("budget", "cells", "configurations tried", "final runs", "time", "")
+        out.print(escape(entry.summary), highlight=False, soft_wrap=not out.is_terminal)
+        outline = Table.grid(padding=(0, 2, 0, 0))  # long texts wrap beside their labels
+        for label, text in entry.about:
+            outline.add_row(label, escape(text))
+        out.print(outline, highlight=False)
+        columns = ("budget", "cells", "configurations tried", "final runs", "time")
         print_table(columns, entry.budgets)
         out.print()

@@ -7,7 +7,8 @@ import typer
 from rich.markup import escape
 
 from adgn.cli.console import console, error_console, print_table, progress_bar
-from adgn.cli.train import ModelOption, complete_task
+from adgn.cli.names import complete_task
+from adgn.cli.train import ModelOption
 
 if TYPE_CHECKING:
     from adgn.selection import SelectionResult

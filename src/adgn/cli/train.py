@@ -7,6 +7,7 @@ import typer
 from rich.markup import escape
 
 from adgn.cli.console import console, error_console, print_table
+from adgn.cli.names import complete_model, complete_task
 
 if TYPE_CHECKING:
     from adgn.training import RunResult
@@ -14,18 +15,6 @@ if TYPE_CHECKING:
 __all__ = ["evaluate", "predict", "resume", "train"]
 
 # The room `adgn.training` brings torch; it is imported in the commands so that --help stays quick.
-
-
-def complete_task(incomplete: str) -> list[str]:
-    from adgn.training import TASKS
-
-    return [name for name in TASKS if name.startswith(incomplete)]
-
-
-def complete_model(incomplete: str) -> list[str]:
-    from adgn.nn import available_models
-
-    return [name for name in available_models() if name.startswith(incomplete)]
 
 
 ModelOption = Annotated[

@@ -1,37 +1,45 @@
 """Tasks and data sets of the paper, with the protocols that make numbers comparable."""
 
-from adgn.data.benchmarks import BENCHMARKS, NodeBenchmark
-from adgn.data.catalogue import (
-    CATALOGUE,
-    DatasetInfo,
-    FileState,
-    find_dataset,
-    prepare,
-    verify,
-)
-from adgn.data.components import largest_component
-from adgn.data.errors import DamagedFileError, DataError, MissingFileError
-from adgn.data.nodes import load
-from adgn.data.packed import PackedDataset, PackedGraphs
-from adgn.data.property import GraphPropertyDataset, PropertySettings
-from adgn.data.property_targets import (
-    PUBLISHED_COLUMNS,
-    TARGETS,
-    ConstantScore,
-    PropertyTarget,
-    constant_predictor_score,
-    find_target,
-)
-from adgn.data.root import data_root
-from adgn.data.splits import (
-    PAPER_DATA_SEEDS,
-    NodeSplit,
-    fixed_split,
-    num_fixed_splits,
-    split_per_class,
-)
-from adgn.data.transfer import TOPOLOGIES, GraphTransfer
-from adgn.data.trees import TreeNeighborsMatch
+from typing import TYPE_CHECKING
+
+from adgn._util.lazy import lazy_exports
+
+if TYPE_CHECKING:  # imported on first use: tables of names need no torch
+    from adgn.data.benchmarks import BENCHMARKS, NodeBenchmark
+    from adgn.data.catalogue import (
+        CATALOGUE,
+        DatasetInfo,
+        FileState,
+        find_dataset,
+        prepare,
+        verify,
+    )
+    from adgn.data.components import largest_component
+    from adgn.data.errors import DamagedFileError, DataError, MissingFileError
+    from adgn.data.nodes import load
+    from adgn.data.packed import PackedDataset, PackedGraphs
+    from adgn.data.property import GraphPropertyDataset
+    from adgn.data.property_settings import PropertySettings
+    from adgn.data.property_targets import (
+        PUBLISHED_COLUMNS,
+        TARGETS,
+        ConstantScore,
+        PropertyTarget,
+        find_target,
+    )
+    from adgn.data.property_values import constant_predictor_score
+    from adgn.data.root import data_root
+    from adgn.data.splits import (
+        PAPER_DATA_SEEDS,
+        NodeSplit,
+        fixed_split,
+        num_fixed_splits,
+        split_per_class,
+    )
+    from adgn.data.transfer import TOPOLOGIES, GraphTransfer
+    from adgn.data.trees import TreeNeighborsMatch
+else:
+    __getattr__, __dir__ = lazy_exports(__name__)
 
 __all__ = [
     "BENCHMARKS",

@@ -5,11 +5,10 @@ A new data set is one entry here and the digests of its raw files in `SHA256SUMS
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Literal
 
-from adgn.choices import unknown_name
+from adgn._util.suggestions import unknown_name
 
 __all__ = ["BENCHMARKS", "NodeBenchmark", "find_benchmark"]
 
@@ -240,12 +239,5 @@ def find_benchmark(name: str) -> NodeBenchmark:
 
 def unknown_dataset(name: str, valid: Iterable[str]) -> ValueError:
     """The error for a data set that is not known, which also knows the names used elsewhere."""
-    names = sorted(valid)
-    elsewhere = {other: entry.name for entry in _ENTRIES for other in entry.also_called}
-    near = get_close_matches(str(name).lower(), [*names, *elsewhere], n=1)
-    if not near or near[0] not in elsewhere:
-        return unknown_name("name", name, names)
-    return ValueError(
-        f"name={name!r} is not known. Did you mean {elsewhere[near[0]]!r}? "
-        f"Choose one of: {', '.join(names)}."
-    )
+    aliases = {other: entry.name for entry in _ENTRIES for other in entry.also_called}
+    return unknown_name("name", name, valid, aliases)

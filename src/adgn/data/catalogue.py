@@ -11,7 +11,8 @@ from adgn.data.benchmarks import BENCHMARKS, NodeBenchmark, unknown_dataset
 from adgn.data.errors import DamagedFileError
 from adgn.data.files import read_tensors
 from adgn.data.nodes import prepare_benchmark
-from adgn.data.property import PropertySettings, prepare_property
+from adgn.data.property import prepare_property
+from adgn.data.property_settings import PropertySettings
 from adgn.data.property_targets import PUBLISHED_COLUMNS, TARGETS
 from adgn.data.raw_files import check_raw_file, raw_files
 from adgn.data.root import cache_folder, data_root

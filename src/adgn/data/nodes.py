@@ -12,7 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import remove_self_loops, to_undirected
 
-from adgn.choices import unknown_name
+from adgn._util.suggestions import unknown_name
 from adgn.data.benchmarks import NodeBenchmark, find_benchmark
 from adgn.data.components import largest_component as take_largest_component
 from adgn.data.errors import DamagedFileError, DataError

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from filelock import FileLock, Timeout
 
-from adgn.choices import unknown_name
+from adgn._util.suggestions import unknown_name
 from adgn.data.root import ROOT_VARIABLE, data_root
 from adgn.experiments.about import constant_predictor, outline, prepare_data
 from adgn.experiments.borrowing import lender_of, outdated_loan

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from adgn.choices import unknown_name
+from adgn._util.suggestions import unknown_name
 
 __all__ = ["BUDGETS", "Budget", "BudgetName", "Search", "find_budget"]
 

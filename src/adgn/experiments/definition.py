@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from adgn.choices import unknown_name
+from adgn._util.suggestions import unknown_name
 from adgn.data.published import published_value
 from adgn.nn import model_spec
 from adgn.training import TrainConfig

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from adgn.choices import unknown_name
+from adgn._util.suggestions import unknown_name
 from adgn.experiments import (
     benchmarks,
     depth,

@@ -16,7 +16,14 @@ Table = tuple[str, list[str], list[list[str]]]
 
 @dataclass(frozen=True)
 class Listing:
-    """What `adgn reproduce --list` says about an experiment."""
+    """What `adgn reproduce --list` says about an experiment.
+
+    Attributes:
+        title: Its name and title.
+        summary: What it is.
+        about: Pairs of a label and a text: rows, columns, and what each budget does.
+        budgets: For each budget its name, cells, configurations, runs and time.
+    """
 
     title: str
     summary: str
@@ -71,7 +78,7 @@ def listing(
     models: Sequence[str] | None,
     columns: Sequence[str] | None = None,
 ) -> Iterator[Listing]:
-    """Per experiment a title, what it is, and two tables: its outline, and what budgets do."""
+    """Per experiment a title, what it is, its outline and what budgets do, and their size."""
     # The full budget has all columns; another may have fewer, which is no mistake here.
     chosen = plan_cells(experiments, "paper", models, columns)
     keys = {(plan.experiment.name, plan.column.key) for plan in chosen}
@@ -93,6 +100,7 @@ def listing(
             ["rows", ", ".join(dict.fromkeys(plan.row.key for plan in mine["paper"]))],
             ["columns", ", ".join(dict.fromkeys(plan.column.key for plan in mine["paper"]))],
         ]
+        about += [[budget, plans[0].budget.text] for budget, plans in mine.items() if plans]
         budgets = [_budget_line(budget, plans) for budget, plans in mine.items() if plans]
         yield Listing(f"{name}: {experiment.title}", experiment.summary, about, budgets)
 
@@ -104,7 +112,7 @@ def _budget_line(budget: str, plans: Sequence[CellPlan]) -> list[str]:
     time = "unknown" if seconds is None else f"{len(plans) * seconds / 3600:.1f} h"
     if seconds is not None:
         time += " on all cores" if plans[0].experiment.kind == "seconds" else " on one core"
-    return [budget, str(len(plans)), str(trials), str(runs), time, plans[0].budget.text]
+    return [budget, str(len(plans)), str(trials), str(runs), time]
 
 
 def _trials(plan: CellPlan) -> int:

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 from torch_geometric import EdgeIndex
 
-from adgn.choices import unknown_name
+from adgn._util.suggestions import unknown_name
 from adgn.graph.cache import cached
 from adgn.graph.checks import check_edge_index, check_edge_weight, check_same_place
 from adgn.graph.layout import NORMALIZATIONS, EdgeLayout, Normalization

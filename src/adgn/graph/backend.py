@@ -9,7 +9,7 @@ from typing import Literal
 
 import torch
 
-from adgn.choices import unknown_name
+from adgn._util.suggestions import unknown_name
 from adgn.graph.native.library import NativeLibrary, load_library
 
 Setting = Literal["auto", "native", "torch"]

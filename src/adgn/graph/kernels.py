@@ -43,7 +43,7 @@ def multiply(operator: "SparseOperator", x: Tensor) -> Tensor:
     if x.dim() == 2:
         return _apply(operator.value, x, operator, False)
     flat = x.movedim(-2, 0)
-    product = _apply(operator.value, flat.reshape(columns, -1), operator, False)
+    product = _apply(operator.value, flat.flatten(1), operator, False)
     return product.view(rows, *flat.shape[1:]).movedim(0, -2)
 
 
@@ -53,7 +53,7 @@ def multiply_transposed(operator: "SparseOperator", x: Tensor) -> Tensor:
     if x.dim() == 2:
         return _csr_matmul(csr, value, x)
     flat = x.movedim(-2, 0)
-    product = _csr_matmul(csr, value, flat.reshape(csr.shape[1], -1))
+    product = _csr_matmul(csr, value, flat.flatten(1))
     return product.view(csr.shape[0], *flat.shape[1:]).movedim(0, -2)
 
 
@@ -156,7 +156,7 @@ class _Multiply(torch.autograd.Function):
         # One wide product for the whole batch: the columns of x are independent of each other.
         assert x_dim is not None
         wide = x.movedim(x_dim, 1)
-        product = _apply(value, wide.reshape(wide.size(0), -1), operator, transposed)
+        product = _apply(value, wide.flatten(1), operator, transposed)
         return product.view(-1, *wide.shape[1:]), 1
 
 

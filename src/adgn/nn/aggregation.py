@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from adgn.choices import unknown_name
+from adgn._util.suggestions import unknown_name
 from adgn.graph import Adjacency
 from adgn.graph.layout import Normalization
 from adgn.nn.conv import (

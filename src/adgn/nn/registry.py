@@ -3,12 +3,11 @@
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from adgn.choices import unknown_name
+from adgn._util.suggestions import did_you_mean, nearest, unknown_name
 
 if TYPE_CHECKING:
     from adgn.nn.network import GraphNetwork, Level
@@ -140,13 +139,11 @@ class ModelSpec:
             raise ValueError(self._explain(error, options)) from None
 
     def _explain(self, error: ValidationError, options: Mapping[str, Any]) -> str:
-        names = list(self.options.model_fields)
         problems = []
         for problem in error.errors():
             option = str(problem["loc"][0]) if problem["loc"] else ""
             if problem["type"] == "extra_forbidden":
-                near = get_close_matches(option, names, n=1)
-                hint = f" Did you mean {near[0]!r}?" if near else ""
+                hint = did_you_mean(nearest(option, self.options.model_fields))
                 text = f"{self.name} has no option {option!r}.{hint}"
             elif option:
                 reason = problem["msg"][0].lower() + problem["msg"][1:]

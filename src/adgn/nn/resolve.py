@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn.resolver import activation_resolver
 
-from adgn.choices import unknown_name
+from adgn._util.suggestions import unknown_name
 
 Activation = Callable[[Tensor], Tensor]
 

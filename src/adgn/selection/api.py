@@ -13,7 +13,7 @@ import optuna
 from filelock import FileLock
 from optuna.study import Study
 
-from adgn.choices import unknown_name
+from adgn._util.suggestions import unknown_name
 from adgn.selection.definition import Prune, Search, StudyDefinition
 from adgn.selection.errors import SelectionError
 from adgn.selection.executors import Executor, LocalExecutor, RayExecutor

@@ -9,7 +9,7 @@ from optuna.importance import FanovaImportanceEvaluator, get_param_importances
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
-from adgn.choices import unknown_name
+from adgn._util.suggestions import unknown_name
 from adgn.selection.definition import StudyDefinition
 from adgn.selection.status import ranked
 from adgn.selection.study import kind, kinds, trial_params

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from adgn.choices import unknown_name
+from adgn._util.suggestions import unknown_name
 from adgn.nn import model_spec
 from adgn.nn.registry import FAMILIES, SearchSpace
 from adgn.selection.compact import compact_space

@@ -1,34 +1,41 @@
 """The loop, early stopping, metrics, checkpoints: from a configuration to a finished run."""
 
-from adgn.training.api import Prepared, evaluate, open_run, prepare, resume, train
-from adgn.training.batches import (
-    BatchSource,
-    FullGraph,
-    LabelledBatch,
-    LoaderBatches,
-    PackedBatches,
-    labelled_batch,
-)
-from adgn.training.config import TrainConfig
-from adgn.training.configfile import parse_setting, read_config, resolve_config, to_toml
-from adgn.training.constant import LearnedNothingWarning
-from adgn.training.errors import (
-    ConfigError,
-    DamagedRunError,
-    DivergedError,
-    Interrupted,
-    RunError,
-    TrainingError,
-)
-from adgn.training.metrics import ClassificationMetrics, RegressionMetrics, macro_f1
-from adgn.training.objective import OBJECTIVES, Objective
-from adgn.training.predictions import predict
-from adgn.training.result import RunResult
-from adgn.training.run import RunDirectory
-from adgn.training.sharing import shared_data
-from adgn.training.stopping import EarlyStopping
-from adgn.training.tasks import TASKS, TaskData, TaskEntry
-from adgn.training.trainer import Observer, Trainer
+from typing import TYPE_CHECKING
+
+from adgn._util.lazy import lazy_exports
+
+if TYPE_CHECKING:  # imported on first use: tables of names need no torch
+    from adgn.training.api import Prepared, evaluate, open_run, prepare, resume, train
+    from adgn.training.batches import (
+        BatchSource,
+        FullGraph,
+        LabelledBatch,
+        LoaderBatches,
+        PackedBatches,
+        labelled_batch,
+    )
+    from adgn.training.config import TrainConfig
+    from adgn.training.configfile import parse_setting, read_config, resolve_config, to_toml
+    from adgn.training.constant import LearnedNothingWarning
+    from adgn.training.errors import (
+        ConfigError,
+        DamagedRunError,
+        DivergedError,
+        Interrupted,
+        RunError,
+        TrainingError,
+    )
+    from adgn.training.metrics import ClassificationMetrics, RegressionMetrics, macro_f1
+    from adgn.training.objective import OBJECTIVES, Objective
+    from adgn.training.predictions import predict
+    from adgn.training.result import RunResult
+    from adgn.training.run import RunDirectory
+    from adgn.training.sharing import shared_data
+    from adgn.training.stopping import EarlyStopping
+    from adgn.training.tasks import TASKS, TaskData, TaskEntry
+    from adgn.training.trainer import Observer, Trainer
+else:
+    __getattr__, __dir__ = lazy_exports(__name__)
 
 __all__ = [
     "OBJECTIVES",

@@ -5,7 +5,6 @@ configuration names every setting, so that it runs the same way again.
 """
 
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from typing import Any, Literal, get_args
 
 from pydantic import (
@@ -20,8 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from adgn.training.devices import check_device_name
-from adgn.training.models import check_model_options, model_options
+from adgn._util.suggestions import did_you_mean, nearest
 
 __all__ = [
     "CheckpointConfig",
@@ -68,12 +66,16 @@ class Section(BaseModel):
 
 def unknown_key(key: str, valid: Iterable[str], where: str = "") -> str:
     """The message for a key that a section does not have."""
-    near = get_close_matches(key.lower(), list(valid), n=1, cutoff=0.6)
-    elsewhere = [
-        f"{name}.{key}" for name, section in _SECTIONS.items() if key in section.model_fields
-    ]
-    suggestion = [*near, *elsewhere]
-    hint = f" Did you mean {suggestion[0]!r}?" if suggestion else ""
+    elsewhere = {
+        name: f"{title}.{name}"
+        for title, section in reversed(_SECTIONS.items())
+        for name in section.model_fields
+    }
+    near = nearest(key, valid)
+    if near is None:
+        other = nearest(key, elsewhere)
+        near = other and elsewhere[other]
+    hint = did_you_mean(near)
     return f"unknown key {key!r}{where}.{hint} Valid: {', '.join(valid)}"
 
 
@@ -113,6 +115,8 @@ class ModelConfig(Section):
     def _options_of_the_model(cls, values: Any) -> Any:
         if not isinstance(values, Mapping):
             return values
+        from adgn.training.models import check_model_options, model_options  # they bring torch
+
         own = {key: value for key, value in values.items() if key in cls.model_fields}
         extra = {key: value for key, value in values.items() if key not in cls.model_fields}
         name = own.get("name", cls.model_fields["name"].default)
@@ -293,6 +297,8 @@ class TrainConfig(Section):
     @field_validator("device")
     @classmethod
     def _device_has_a_name(cls, name: str) -> str:
+        from adgn.training.devices import check_device_name  # it brings torch
+
         # Whether it is there is no question of the configuration, which another machine may read.
         check_device_name(name)
         return name

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from adgn.choices import unknown_name
+from adgn._util.suggestions import unknown_name
 from adgn.training.batches import LabelledBatch
 from adgn.training.metrics import (
     ClassificationMetrics,

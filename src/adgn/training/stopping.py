@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from adgn.choices import unknown_name
+from adgn._util.suggestions import unknown_name
 
 __all__ = ["EarlyStopping", "Mode"]
 

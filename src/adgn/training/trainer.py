@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
-from adgn.choices import unknown_name
+from adgn._util.suggestions import unknown_name
 from adgn.graph.checks import NonFiniteError
 from adgn.training.batches import BatchSource, LabelledBatch, LoaderBatches, Split
 from adgn.training.checkpoint import load_into

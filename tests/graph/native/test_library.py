@@ -60,8 +60,7 @@ def test_a_library_of_another_version_is_not_used(native, monkeypatch):
 def test_a_file_that_is_no_library_is_told(monkeypatch, tmp_path):
     monkeypatch.setattr(library_module, "__file__", str(tmp_path / "library.py"))
     assert "were not built" in load_library.__wrapped__()
-    suffix = library_module.EXTENSION_SUFFIXES[0]
-    (tmp_path / f"_kernels{suffix}").write_text("not a library")
+    (tmp_path / library_module._FILE).write_text("not a library")
     assert "do not load" in load_library.__wrapped__()
 
 
@@ -77,3 +76,7 @@ def test_without_a_compiler_the_build_succeeds_without_kernels(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert not list(tmp_path.rglob("_kernels*"))
+    said = [line for line in done.stderr.splitlines() if line.startswith("adgn: ")]
+    assert len(said) == 1
+    assert "kernels were NOT built" in said[0]
+    assert "C++17 compiler" in said[0]

@@ -1,14 +1,15 @@
 """The shared library of the native kernels, as ctypes sees it."""
 
 import ctypes
+import sys
 from ctypes import POINTER, Structure, c_char_p, c_double, c_int, c_int64, c_void_p
 from functools import cache
-from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any
 
 import torch
 
+_FILE = "_kernels.dll" if sys.platform == "win32" else "_kernels.so"  # as setup.py names it
 _INTERFACE = 2  # the number that adgn_interface() in api.cpp returns
 _SUFFIX = {torch.float32: "float", torch.float64: "double"}
 DTYPES = tuple(_SUFFIX)
@@ -127,12 +128,10 @@ class NativeLibrary:
 @cache
 def load_library() -> NativeLibrary | str:
     """The library, or why there is none."""
-    folder = Path(__file__).parent
-    for suffix in EXTENSION_SUFFIXES:
-        path = folder / f"_kernels{suffix}"
-        if path.exists():
-            try:
-                return NativeLibrary(path)
-            except (OSError, AttributeError) as error:
-                return f"the native kernels do not load: {error}"
-    return "the native kernels were not built; with a C++17 compiler, install the package again"
+    path = Path(__file__).with_name(_FILE)
+    if not path.exists():
+        return "the native kernels were not built; with a C++17 compiler, install the package again"
+    try:
+        return NativeLibrary(path)
+    except (OSError, AttributeError) as error:
+        return f"the native kernels do not load: {error}"

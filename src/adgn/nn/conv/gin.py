@@ -6,7 +6,7 @@ import torch
 import torch_geometric.nn as pyg
 from torch import Tensor, nn
 
-from adgn.choices import unknown_name
+from adgn._util.suggestions import unknown_name
 from adgn.graph import Adjacency
 from adgn.graph.layout import Normalization
 from adgn.nn.conv.base import GraphConvolution

@@ -6,7 +6,7 @@ A new task is a file with its entries and a line here.
 from collections.abc import Mapping
 from typing import Any
 
-from adgn.choices import unknown_name
+from adgn._util.suggestions import unknown_name
 from adgn.training.config import merged
 from adgn.training.tasks import nodes, properties, transfer, trees
 from adgn.training.tasks.entry import TaskData, TaskEntry

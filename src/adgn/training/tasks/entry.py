@@ -4,14 +4,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import torch
-
-from adgn.data.published import PublishedValue
-from adgn.nn.network import Level
-from adgn.training.batches import BatchSource, Split
 from adgn.training.config import TaskConfig
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # without torch, so that listing the tasks is quick
+    import torch
+
+    from adgn.data.published import PublishedValue
+    from adgn.nn.network import Level
+    from adgn.training.batches import BatchSource, Split
     from adgn.training.config import TrainConfig
 
 __all__ = ["Progress", "TaskData", "TaskEntry"]
@@ -36,9 +36,9 @@ class TaskData:
 
     in_channels: int
     out_channels: int
-    level: Level
-    train: BatchSource
-    sources: Mapping[Split, BatchSource]
+    level: "Level"
+    train: "BatchSource"
+    sources: "Mapping[Split, BatchSource]"
     constant: Mapping[str, float]
     embeddings: tuple[int, ...] | None = None
     notes: tuple[str, ...] = ()
@@ -68,7 +68,7 @@ class TaskEntry:
     objective: str
     config: type[TaskConfig]
     defaults: Callable[[Mapping[str, Any], str], dict[str, Any]]
-    build: Callable[["TrainConfig", torch.device, Progress | None], TaskData]
-    published: Callable[["TrainConfig"], PublishedValue | None] = lambda _: None
+    build: "Callable[[TrainConfig, torch.device, Progress | None], TaskData]"
+    published: "Callable[[TrainConfig], PublishedValue | None]" = lambda _: None
     model_defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     protocol: str = ""

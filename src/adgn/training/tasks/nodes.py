@@ -3,21 +3,20 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-import torch
 from pydantic import Field, StrictBool, StrictInt
-from torch import Tensor
 
-from adgn.data import BENCHMARKS, PAPER_DATA_SEEDS, NodeSplit, fixed_split, load, split_per_class
-from adgn.data.benchmarks import NodeBenchmark
+from adgn.data.benchmarks import BENCHMARKS, NodeBenchmark
 from adgn.data.published import PublishedValue, published_value
-from adgn.nn import model_spec
-from adgn.training.batches import BatchSource, FullGraph, Split
 from adgn.training.config import TaskConfig
-from adgn.training.metrics import macro_f1
 from adgn.training.sharing import kept
 from adgn.training.tasks.entry import Progress, TaskData, TaskEntry
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # what brings torch is imported where it is used: listing the tasks is quick
+    import torch
+    from torch import Tensor
+
+    from adgn.data import NodeSplit
+    from adgn.training.batches import BatchSource, Split
     from adgn.training.config import TrainConfig
 
 __all__ = ["NodeConfig", "constant_scores", "entries"]
@@ -81,7 +80,10 @@ def _heterophilic_defaults(task: Mapping[str, Any], model: str) -> dict[str, Any
     }
 
 
-def _build(config: "TrainConfig", device: torch.device, progress: Progress | None) -> TaskData:
+def _build(config: "TrainConfig", device: "torch.device", progress: Progress | None) -> TaskData:
+    from adgn.data import load
+    from adgn.training.batches import FullGraph
+
     task = config.task
     if not isinstance(task, NodeConfig):
         raise TypeError(f"task is a {type(task).__name__}; expected NodeConfig")
@@ -111,7 +113,9 @@ def _build(config: "TrainConfig", device: torch.device, progress: Progress | Non
     )
 
 
-def _split(benchmark: NodeBenchmark, task: NodeConfig, data: Any) -> NodeSplit:
+def _split(benchmark: NodeBenchmark, task: NodeConfig, data: Any) -> "NodeSplit":
+    from adgn.data import PAPER_DATA_SEEDS, fixed_split, split_per_class
+
     if task.splits == "public" and benchmark.splits == "per class":
         raise ValueError(
             f"task.splits='public' is not there for {task.name!r}, which comes without a split; "
@@ -127,7 +131,7 @@ def _split(benchmark: NodeBenchmark, task: NodeConfig, data: Any) -> NodeSplit:
     return split_per_class(data.y, PAPER_DATA_SEEDS[task.split])
 
 
-def constant_scores(train: Tensor, test: Tensor, classes: int) -> dict[str, float]:
+def constant_scores(train: "Tensor", test: "Tensor", classes: int) -> dict[str, float]:
     """The test scores of always answering the most frequent train class.
 
     Where several are as frequent (all of them, in a split with as many train nodes per class), the
@@ -140,6 +144,10 @@ def constant_scores(train: Tensor, test: Tensor, classes: int) -> dict[str, floa
         >>> constant_scores(torch.tensor([1, 0]), torch.tensor([0, 1, 1, 1]), 2)["accuracy"]
         0.5
     """
+    import torch
+
+    from adgn.training.metrics import macro_f1
+
     frequency = torch.bincount(train, minlength=classes)
     answers = (frequency == frequency.max()).nonzero().view(-1).tolist()
     occurring = torch.bincount(test, minlength=classes)
@@ -156,6 +164,8 @@ def constant_scores(train: Tensor, test: Tensor, classes: int) -> dict[str, floa
 
 
 def _published(config: "TrainConfig") -> PublishedValue | None:
+    from adgn.nn import model_spec
+
     task = config.task
     if not isinstance(task, NodeConfig) or task.largest_component:
         return None  # other nodes than the paper's

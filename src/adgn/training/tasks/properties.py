@@ -4,17 +4,17 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import torch
 from pydantic import Field, StrictFloat, StrictInt
 
-from adgn.data import TARGETS, GraphPropertyDataset, PropertySettings
+from adgn.data.property_settings import PropertySettings
+from adgn.data.property_targets import TARGETS
 from adgn.data.published import PublishedValue, published_value
-from adgn.nn import model_spec
-from adgn.training.batches import PackedBatches
 from adgn.training.config import TaskConfig
 from adgn.training.tasks.entry import Progress, TaskData, TaskEntry
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # what brings torch is imported where it is used: listing the tasks is quick
+    import torch
+
     from adgn.training.config import TrainConfig
 
 __all__ = ["PropertyConfig", "entries"]
@@ -81,8 +81,11 @@ def _defaults(task: Mapping[str, Any], model: str) -> dict[str, Any]:
 
 
 def _build(
-    target: str, config: "TrainConfig", device: torch.device, progress: Progress | None
+    target: str, config: "TrainConfig", device: "torch.device", progress: Progress | None
 ) -> TaskData:
+    from adgn.data import GraphPropertyDataset
+    from adgn.training.batches import PackedBatches
+
     task, batch_size = config.task, config.loop.batch_size or PAPER_BATCH_SIZE
     if not isinstance(task, PropertyConfig):
         raise TypeError(f"task is a {type(task).__name__}; expected PropertyConfig")
@@ -119,6 +122,8 @@ def _build(
 
 
 def _published(config: "TrainConfig") -> PublishedValue | None:
+    from adgn.nn import model_spec
+
     task = config.task
     if not isinstance(task, PropertyConfig) or task.settings() != _PAPER:
         return None  # other graphs: the paper's number says nothing about them

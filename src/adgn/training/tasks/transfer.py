@@ -4,16 +4,14 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-import torch
 from pydantic import Field, StrictInt
 
-from adgn.data import GraphTransfer
-from adgn.training.batches import PackedBatches
 from adgn.training.config import TaskConfig
-from adgn.training.metrics import log10
 from adgn.training.tasks.entry import Progress, TaskData, TaskEntry
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # what brings torch is imported where it is used: listing the tasks is quick
+    import torch
+
     from adgn.training.config import TrainConfig
 
 __all__ = ["TransferConfig", "entries"]
@@ -66,7 +64,11 @@ def _defaults(task: Mapping[str, Any], model: str) -> dict[str, Any]:
     }
 
 
-def _build(config: "TrainConfig", device: torch.device, progress: Progress | None) -> TaskData:
+def _build(config: "TrainConfig", device: "torch.device", progress: Progress | None) -> TaskData:
+    from adgn.data import GraphTransfer
+    from adgn.training.batches import PackedBatches
+    from adgn.training.metrics import log10
+
     task = config.task
     if not isinstance(task, TransferConfig):
         raise TypeError(f"task is a {type(task).__name__}; expected TransferConfig")

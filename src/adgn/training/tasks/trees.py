@@ -3,18 +3,16 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-import torch
 from pydantic import Field, StrictInt
 
-from adgn.data import TreeNeighborsMatch
 from adgn.data.published import PublishedValue, published_value
-from adgn.nn import model_spec
-from adgn.training.batches import PackedBatches
 from adgn.training.config import TaskConfig
 from adgn.training.tasks.entry import Progress, TaskData, TaskEntry
 from adgn.training.tasks.nodes import constant_scores
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # what brings torch is imported where it is used: listing the tasks is quick
+    import torch
+
     from adgn.training.config import TrainConfig
 
 __all__ = ["TreeConfig", "entries", "tree_layers"]
@@ -104,7 +102,10 @@ def _defaults(task: Mapping[str, Any], model: str) -> dict[str, Any]:
     }
 
 
-def _build(config: "TrainConfig", device: torch.device, progress: Progress | None) -> TaskData:
+def _build(config: "TrainConfig", device: "torch.device", progress: Progress | None) -> TaskData:
+    from adgn.data import TreeNeighborsMatch
+    from adgn.training.batches import PackedBatches
+
     task = config.task
     if not isinstance(task, TreeConfig):
         raise TypeError(f"task is a {type(task).__name__}; expected TreeConfig")
@@ -132,6 +133,8 @@ def _build(config: "TrainConfig", device: torch.device, progress: Progress | Non
 
 
 def _published(config: "TrainConfig") -> PublishedValue | None:
+    from adgn.nn import model_spec
+
     task = config.task
     if not isinstance(task, TreeConfig):
         return None
