@@ -10,7 +10,6 @@ import pytest
 from adgn._util.files import (
     check_is_file,
     open_to_append,
-    parse_json,
     read_file,
     remove_temporaries,
     replaced_file,
@@ -137,9 +136,3 @@ def test_leftovers_of_the_named_file_alone_are_removed(tmp_path):
         (tmp_path / name).touch()
     remove_temporaries(tmp_path, "a")
     assert names(tmp_path) == [".a", ".b.12ab.tmp", "a.tmp"]
-
-
-@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "[" * 100_000 + "]" * 100_000])
-def test_deeply_nested_json_is_a_value_error(text):
-    with pytest.raises(ValueError, match="nested too deeply"):
-        parse_json(text)

@@ -68,3 +68,11 @@ def test_a_run_is_analysed(tmp_path):
     assert "\nadgn-untrained\nVerdict" in result.output
     refused = run(*arguments, "--option", "epsilon=1")
     assert refused.exit_code == 2 and "a run has its options" in refused.output
+
+
+def test_a_place_that_cannot_be_written_is_told_before_any_work(tmp_path, monkeypatch):
+    monkeypatch.setattr("adgn.analysis.subject.untrained_subject", None)
+    (tmp_path / "file").write_text("")
+    result = run("--model", "gcn", "--out", str(tmp_path / "file" / "below"))
+    assert result.exit_code == 2
+    assert "Not a directory" in result.output

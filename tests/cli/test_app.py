@@ -1,3 +1,4 @@
+import io
 import os
 import subprocess
 import sys
@@ -85,3 +86,24 @@ def test_help_lists_and_completion_do_not_import_torch(arguments, environment, s
     )
     assert shown in result.stdout
     assert result.stdout.splitlines()[-1] == "heavy modules: []"
+
+
+def test_no_command_fails_on_a_character_that_cannot_be_printed(monkeypatch):
+    out = io.TextIOWrapper(io.BytesIO(), encoding="ascii", write_through=True)
+    monkeypatch.setattr("sys.stdout", out)
+    monkeypatch.setattr("sys.argv", ["adgn", "tasks", "tree-neighbors-match"])
+    with pytest.raises(SystemExit) as end:
+        main()
+    text = out.buffer.getvalue().decode("ascii")
+    assert end.value.code == 0, text
+    assert "? = 1 and ReLU" in text  # ε
+
+
+def test_a_file_that_cannot_be_used_is_one_message(monkeypatch, capsys):
+    monkeypatch.setattr("adgn.cli.app.app", lambda: open("a" * 300))  # noqa: PTH123, SIM115
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: cannot use aaa")
+    assert "File name too long; restore access or choose another" in line

@@ -17,3 +17,12 @@ def test_transfer_prints_a_table_and_draws_a_picture(tmp_path):
         for model in ("A-DGN", "GCN")
     ]
     assert (tmp_path / "transfer.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_place_that_cannot_be_written_is_told_before_any_work(tmp_path, monkeypatch):
+    monkeypatch.setattr("adgn.experiments.transfer.run_transfer", None)
+    (tmp_path / "file").write_text("")
+    result = CliRunner().invoke(app, ["transfer", "--out", str(tmp_path / "file" / "below")])
+    assert result.exit_code == 2
+    assert "--out" in result.output
+    assert "Not a directory" in result.output

@@ -245,6 +245,7 @@ def test_an_experiment_is_named_once_its_files_are_there(here, monkeypatch, tmp_
         (["property"], {"workers": 0}, "workers=0 is not valid"),
         (["property"], {"executor": "ray"}, "has no effect without budget='paper'"),
         (["property"], {"storage": "sqlite://"}, "has no effect without budget='paper'"),
+        (["property"], {"storage": "postgresql://a:b@h/d"}, r"storage='postgresql://a:\*\*\*@h/d'"),
         (["property"], {"budget": "paper", "storage": "sqlite://"}, "is in memory"),
         (["property"], {"budget": "paper", "executor": "rays"}, "Did you mean 'ray'"),
         (["property"], {"budget": "paper", "ray_address": "here:1"}, "without executor='ray'"),

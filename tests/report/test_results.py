@@ -109,3 +109,31 @@ def test_null_is_what_is_not_known(folder):
     write(path, {key: value if key in known else None for key, value in content.items()})
     cell = read_results(folder).tables[0].cells["gcn", "sssp"]
     assert (cell.environment, cell.runs, cell.settings, cell.score) == ({}, (), {}, None)
+
+
+@pytest.mark.parametrize("name", ["../x", "../../x", "/tmp/x", "a/b", "", ".", "..", "a" * 300])
+@pytest.mark.parametrize("file", ["reproduction.json", "property/experiment.json"])
+def test_the_name_of_an_experiment_is_a_name(folder, file, name):
+    content = json.loads((folder / file).read_text())
+    changed = {"experiments": [name]} if file == "reproduction.json" else {"name": name}
+    write(folder / file, content | changed)
+    text = message(folder)
+    assert f"{folder / file} is damaged" in text
+    assert "name" in text
+    assert len(text) < len(str(folder)) + 300
+
+
+def test_an_experiment_in_the_folder_of_another(folder):
+    path = folder / "property" / "experiment.json"
+    write(path, json.loads(path.read_text()) | {"name": "trees"})
+    text = message(folder)
+    assert f"{path} is about the experiment 'trees', but its folder is 'property'" in text
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"format": 1, "notes": ' + "[" * 500 + "]" * 500])
+@pytest.mark.parametrize(
+    "file", ["reproduction.json", "property/experiment.json", "property/cells/gcn--sssp.json"]
+)
+def test_a_deeply_nested_file_is_damaged(folder, file, text):
+    (folder / file).write_text(text + "}" * (text[0] == "{"))
+    assert "is damaged (it is nested more than 100 levels deep)" in message(folder)

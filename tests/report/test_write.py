@@ -88,3 +88,23 @@ def test_collecting_where_it_would_mix_or_destroy(tmp_path):
     write(other / "reproduction.json", head | {"budget": "smoke"})
     with pytest.raises(ReportError, match=r"has results of budget 'laptop'.*'smoke'"):
         collect(other, folder)
+
+
+def test_no_name_in_a_file_leads_out_of_the_report_or_the_collection(tmp_path):
+    folder = build_results(tmp_path / "results", [time_table])
+    outside = tmp_path / "victim" / "cells" / "precious.json"
+    write(outside, {})
+    about = folder / "property-time" / "experiment.json"
+    evil = json.loads(about.read_text()) | {"name": "../../victim"}
+    write(about, evil)
+    write(tmp_path / "victim" / "experiment.json", evil)
+    before = files(tmp_path)
+    for names in (["property-time"], ["../victim"]):
+        head = json.loads((folder / "reproduction.json").read_text()) | {"experiments": names}
+        write(folder / "reproduction.json", head)
+        before |= {"results/reproduction.json": (folder / "reproduction.json").read_bytes()}
+        with pytest.raises(ReportError, match="is not a name"):
+            write_report(read_results(folder), tmp_path / "deep" / "out")
+        with pytest.raises(ReportError, match="is not a name"):
+            collect(folder, tmp_path / "deep" / "copy")
+    assert files(tmp_path) == before

@@ -9,7 +9,9 @@ import time
 from contextlib import contextmanager
 
 import pytest
+from typer.testing import CliRunner
 
+from adgn.cli.app import app
 from adgn.selection import (
     ExecutorError,
     SelectionError,
@@ -186,6 +188,47 @@ def test_a_study_in_postgresql(tmp_path, undisturbed):
     assert not (folder / "study.db").exists()
 
 
+class AfterTheServer:
+    """Stops a database server, then looks at the study as a driver does."""
+
+    def __init__(self, server):
+        self.server = server
+
+    def run(self, spec, poll):
+        self.server.process.stdin.close()
+        self.server.process.wait(60)
+        poll()
+
+
+def test_a_database_that_stops_in_the_middle_is_told(tiny, tmp_path):
+    pytest.importorskip("pgserver", reason="pgserver, which brings a PostgreSQL, is not installed")
+    pytest.importorskip("psycopg", reason="the PostgreSQL driver, adgn[postgresql], is missing")
+    with served("postgres_server.py", tmp_path) as server:
+        url = server.line.replace("postgresql://", "postgresql+psycopg://", 1)
+        tiny |= {"executor": AfterTheServer(server), "storage": url, "watch": lambda status: None}
+        with pytest.raises(StorageError, match=r"server runs .*goes on with the same command"):
+            select(**tiny)
+
+
+def test_a_damaged_database_is_told(tiny):
+    tiny |= {"space": {"optimizer.lr": [0.1]}, "seeds": [0]}
+    select(**tiny)
+    file = tiny["folder"] / "study.db"
+    data = bytearray(file.read_bytes())
+    data[8192:] = b"\xa5" * (len(data) - 8192)  # all but the first pages
+    file.write_bytes(data)
+    for command in ("show", "export"):
+        command_line = ["study", command, "tiny", "--folder", str(tiny["folder"])]
+        result = CliRunner().invoke(app, command_line)
+        assert isinstance(result.exception, StorageError), result.output
+        assert "move it away and start the study anew" in str(result.exception)
+    with pytest.raises(StorageError, match="move it away and start the study anew"):
+        select(**tiny)
+    # Which is what it says.
+    file.rename(file.with_suffix(".damaged"))
+    assert select(**tiny).counts["complete"] == 1
+
+
 # Wrong input.
 
 
@@ -207,6 +250,11 @@ def test_a_study_in_postgresql(tmp_path, undisturbed):
         ({"storage": "sqlite:////no/where/s.db"}, StorageError, "cannot use the storage"),
         ({"executor": "local", "settings": {"device": "cuda:99"}}, ConfigError, "torch sees"),
         ({"study": "a/b"}, SelectionError, "is not a name"),
+        ({"study": "a" * 300}, SelectionError, "has 300 bytes; use at most 200"),
+        ({"folder": __file__}, SelectionError, r"folder=.*File exists; give another --folder"),
+        ({"folder": f"{__file__}/below"}, SelectionError, "Not a directory; give another --folder"),
+        ({"folder": "a" * 300}, SelectionError, "File name too long"),
+        ({"storage": "postgresql://h:x/d"}, StorageError, "its port is not a number"),
         ({"prune": "asha", "seeds": [1]}, SelectionError, "is a single run"),
         ({"task": None}, SelectionError, "task is missing"),
     ],
@@ -265,6 +313,29 @@ def test_passwords_are_not_written(tmp_path):
     with pytest.raises(SelectionError, match="whose password is not kept"):
         place.storage(None)
     assert place.storage("postgresql://me:secret@host/db").endswith("@host/db")
+    place.write("postgresql+psycopg://host/db?user=me&password=secret")
+    assert "secret" not in place.about.read_text()
+    with pytest.raises(SelectionError, match=r"password=\*\*\*.*whose password is not kept"):
+        place.storage(None)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\x00garbage\xff", b"[1]", b"{}", b"3", b"[" * 100_000, b'{"study": "s"}'],
+    ids=lambda content: repr(content[:9]),
+)
+def test_a_damaged_study_json_is_told(tmp_path, content):
+    place = StudyFolder("s", tmp_path)
+    place.about.write_bytes(content)
+    with pytest.raises(SelectionError, match=r"study\.json cannot be read .*give the study's"):
+        place.storage(None)
+    with pytest.raises(SelectionError, match=r"study\.json cannot be read"):
+        select("graph-transfer", study="s", folder=tmp_path, executor=Nowhere())
+    assert place.storage("sqlite:///other.db") == "sqlite:///other.db"
+    place.about.unlink()
+    place.about.mkdir()
+    with pytest.raises(SelectionError, match=r"study\.json cannot be read"):
+        place.storage(None)
 
 
 def test_a_study_can_be_moved_with_its_folder(tiny):

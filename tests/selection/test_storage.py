@@ -1,12 +1,22 @@
 import threading
 import time
+import traceback
 
 import optuna
 import pytest
+import sqlalchemy
 from optuna.trial import TrialState, create_trial
+from sqlalchemy.engine import make_url
 
 from adgn.selection import StorageError
-from adgn.selection.storage import QueueEmpty, has_password, open_storage, shown_url, sqlite_url
+from adgn.selection.storage import (
+    QueueEmpty,
+    has_password,
+    open_storage,
+    shown_url,
+    sqlite_url,
+    storage_errors,
+)
 
 
 @pytest.fixture
@@ -125,8 +135,77 @@ def test_signs_of_life_must_be_shorter_than_the_grace(url):
         open_storage(url, heartbeat=5, grace=5)
 
 
-def test_passwords_in_urls():
-    url = "postgresql://me:secret@host/db"
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://me:SECRET@host/db", "postgresql://me:***@host/db"),
+        (
+            "postgresql://host/db?user=me&password=SECRET",
+            "postgresql://host/db?password=***&user=me",
+        ),
+        ("postgresql://host/db?PassWord=SECRET", "postgresql://host/db?PassWord=***"),
+        ("postgresql://host/db?pasword=SECRET", "postgresql://host/db?pasword=***"),
+        (
+            "postgresql://host/db?passfile=SECRET&passfile=SECRET2",
+            "postgresql://host/db?passfile=***",
+        ),
+        # Slips that leave the password, or a part of it, where something else belongs.
+        ("postgresql:///me:SECRET@host/db", "postgresql://***"),
+        ("postgresql://me@SECRET@host/db", "postgresql://***"),
+        ("postgresql://me:a@SECRET@host/db", "postgresql://***"),
+        ("postgresql://host/me:SECRET", "postgresql://***"),
+    ],
+)
+def test_a_password_is_hidden_wherever_it_stands(url, shown):
     assert has_password(url)
-    assert not has_password("postgresql://me@host/db")
-    assert "secret" not in shown_url(url)
+    assert shown_url(url) == shown
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me@host:5432/db?sslmode=require&user=me",
+        "postgresql://me@/db?host=%2Ftmp%2Fsocket",
+        "sqlite:////a@b/c:d.db",
+    ],
+)
+def test_a_url_without_a_secret_is_shown_whole(url):
+    assert not has_password(url)
+    assert make_url(shown_url(url)) == make_url(url)
+
+
+def test_an_empty_password_is_none():
+    assert not has_password("postgresql://me:@host/db")
+    assert shown_url("postgresql://me:@host/db") == "postgresql://me@host/db"
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql+psycopg://me:SECRET@host:port/db", r"'postgresql\+psycopg://\*\*\*' .*port"),
+        ("postgresql://me:SECRET", r"'postgresql://\*\*\*' is not a database URL"),
+        ("postgresql+psycopg//me:SECRET@host/db", r"'\*\*\*' is not a database URL"),
+        ("postgresql:/me:SECRET@host/db", r"'\*\*\*' is not a database URL"),
+        ("me:SECRET@host/db", r"'\*\*\*' is not a database URL"),
+    ],
+)
+def test_a_url_with_a_typo_is_not_shown_whole(url, shown):
+    with pytest.raises(StorageError, match=shown) as error:
+        open_storage(url)
+    whole = "".join(traceback.format_exception(error.value))
+    assert "SECRET" not in whole
+
+
+def test_what_a_database_says_is_shown_without_the_password():
+    url = "postgresql://host/db?password=SECRET"
+    told = sqlalchemy.exc.OperationalError("", {}, ValueError("no user for SECRET\nmore"))
+    expected = pytest.raises(StorageError, match=r"cannot use .*: no user for \*\*\*; ")
+    with expected as error, storage_errors(url):
+        raise told
+    assert "SECRET" not in str(error.value)
+
+
+def test_a_file_that_is_no_database_is_told(url, tmp_path):
+    (tmp_path / "study.db").write_bytes(b"no database" * 1000)
+    with pytest.raises(StorageError, match=r"not a database; .* move it away and start the study"):
+        open_storage(url, must_exist=True)

@@ -1,4 +1,5 @@
 import json
+from hashlib import sha256
 
 import pytest
 import torch
@@ -108,6 +109,16 @@ def test_changed_files_are_refused(store, how, which):
 def test_missing_tensor_file_is_refused(store):
     next(store.folder.glob("tensors-*")).unlink()
     with pytest.raises(DamagedRunError, match="is missing"):
+        store.load()
+
+
+def test_tensors_of_another_folder_are_refused(store):
+    content = json.loads(store.manifest.read_text())
+    del content["sha256"]
+    content["tensors"]["file"] = "../elsewhere.safetensors"
+    digest = sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode())
+    store.manifest.write_text(json.dumps({**content, "sha256": digest.hexdigest()}))
+    with pytest.raises(DamagedRunError, match=r"tensors.file='../elsewhere.* is not a name"):
         store.load()
 
 

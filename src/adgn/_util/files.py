@@ -5,19 +5,17 @@ would change what it points to.
 """
 
 import errno
-import json
 import os
 import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 __all__ = [
     "check_is_file",
     "open_to_append",
-    "parse_json",
     "read_file",
     "remove_temporaries",
     "replaced_file",
@@ -108,19 +106,3 @@ def remove_temporaries(folder: Path, name: str) -> None:
     """
     for leftover in folder.glob(f".{name}.*tmp"):
         leftover.unlink(missing_ok=True)
-
-
-def parse_json(data: str | bytes) -> Any:
-    """What JSON text says; `ValueError` where it is not JSON or nested too deeply to be read.
-
-    Example:
-        >>> parse_json(b'{"a": [1]}')
-        {'a': [1]}
-        >>> parse_json("[" * 100_000)
-        Traceback (most recent call last):
-        ValueError: it is nested too deeply
-    """
-    try:
-        return json.loads(data)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None

@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from adgn._util.files import parse_json
+from adgn._util.jsontext import parse_json
+from adgn.cli.console import make_folder
 
 __all__ = ["analyze", "app"]
 
@@ -57,6 +58,7 @@ def analyze(
         raise typer.BadParameter("--option goes with --model; a run has its options")
     if run is None and device is not None:
         raise typer.BadParameter("--device goes with a run; an untrained model is on the CPU")
+    make_folder(out)
 
     from adgn.analysis.report import write_figures
     from adgn.analysis.subject import load_run, untrained_subject

@@ -8,7 +8,7 @@ import typer
 from rich.markup import escape
 
 from adgn.cli import analyze, bench, data, demo, lists, report, reproduce, select, study, train
-from adgn.cli.console import error_console
+from adgn.cli.console import error_console, replace_unprintable
 from adgn.data.errors import DataError
 from adgn.training.errors import TrainingError
 
@@ -58,13 +58,22 @@ app.command()(report.report)
 def main() -> None:
     """Run the program; an error that the user can mend is one message, not a traceback."""
     warnings.showwarning = _show_warning
+    replace_unprintable()
     try:
         app()
     except (RuntimeError, ValueError) as error:
         if not _can_be_mended(error):
             raise
-        error_console().print(f"[bold red]error:[/] {escape(str(error))}", soft_wrap=True)
-        sys.exit(1)
+        _end(str(error))
+    except OSError as error:
+        if error.filename is None:
+            raise
+        _end(f"cannot use {error.filename}: {error.strerror}; restore access or choose another")
+
+
+def _end(message: str) -> None:
+    error_console().print(f"[bold red]error:[/] {escape(message)}", soft_wrap=True)
+    sys.exit(1)
 
 
 def _show_warning(message: Warning | str, *_place: Any, **_more: Any) -> None:

@@ -1,17 +1,44 @@
 """Printing that reads well on a terminal and in a pipe."""
 
+import io
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
+import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-__all__ = ["console", "error_console", "print_table", "progress_bar"]
+__all__ = [
+    "console",
+    "error_console",
+    "make_folder",
+    "print_table",
+    "progress_bar",
+    "replace_unprintable",
+]
 
 # In a pipe there is no width to fit into; lines must stay whole so that tools can read them.
 PIPE_WIDTH = 400
+
+
+def replace_unprintable() -> None:
+    """Characters that standard output or error has no code for are printed as `?` from now on."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def make_folder(path: Path, option: str = "--out") -> None:
+    """Makes the folder of an option, before the work whose results go there."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        why = f"cannot make the folder {path}: {error.strerror or error}; give another one"
+        raise typer.BadParameter(why, param_hint=option) from error
 
 
 def console() -> Console:

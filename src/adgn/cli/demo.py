@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from adgn.cli.console import console, print_table
+from adgn.cli.console import console, make_folder, print_table
 from adgn.cli.demo_property import property_demo
 
 if TYPE_CHECKING:
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="See what the method is for, in a few minutes.")
 
-Out = Annotated[Path, typer.Option(help="Where everything it makes goes.", file_okay=False)]
+Out = Annotated[
+    Path, typer.Option(help="Where everything it makes goes.", file_okay=False, writable=True)
+]
 
 
 @app.callback(invoke_without_command=True)
@@ -53,7 +55,7 @@ def transfer(
         with shown_progress(label) as shown:
             yield [shown.observer]
 
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     outcomes = list(run_transfer(distance or DISTANCES, epochs=epochs, seed=seed, watch=watch))
     print_table(TRANSFER_COLUMNS, transfer_rows(outcomes))
     picture = out / "transfer.png"

@@ -1,6 +1,8 @@
 """`adgn study`: look at a study, finished or not."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,13 +30,19 @@ Folder = Annotated[
 ]
 
 
-def _open(name: str, storage: str | None, folder: Path | None) -> "tuple[Study, StudyDefinition]":
+@contextmanager
+def _opened(
+    name: str, storage: str | None, folder: Path | None
+) -> "Iterator[tuple[Study, StudyDefinition]]":
     import optuna
 
     from adgn.selection import StudyFolder
+    from adgn.selection.storage import storage_errors
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    return StudyFolder(name, folder).open(storage)
+    place = StudyFolder(name, folder)
+    with storage_errors(place.storage(storage)):
+        yield place.open(storage)
 
 
 @app.command()
@@ -48,10 +56,16 @@ def show(
     ] = False,
 ) -> None:
     """Show a study: how far it is, its best configurations, what mattered, what failed."""
+    with _opened(name, storage, folder) as (study, definition):
+        _show(name, study, definition, count, tracebacks)
+
+
+def _show(
+    name: str, study: "Study", definition: "StudyDefinition", count: int, tracebacks: bool
+) -> None:
     from adgn.selection import study_status
     from adgn.selection.show import best_table, failure_table, importances, trial_records
 
-    study, definition = _open(name, storage, folder)
     status = study_status(study, definition)
     out = console()
     out.print(
@@ -101,7 +115,8 @@ def export(
     from adgn.selection.show import export as export_text
     from adgn.training.files import OTHER_OUT, write_atomically
 
-    text = export_text(*_open(name, storage, folder), form)
+    with _opened(name, storage, folder) as (study, definition):
+        text = export_text(study, definition, form)
     if out is None:
         sys.stdout.write(text)
     else:

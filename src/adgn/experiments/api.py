@@ -24,6 +24,7 @@ from adgn.experiments.results import ResultsDirectory
 from adgn.experiments.whole_selection import SelectionOptions, select_cell
 from adgn.selection.api import terminate_as_interrupt
 from adgn.selection.executors.base import available_cores, check_workers
+from adgn.selection.storage import shown_url
 
 __all__ = ["Reproduction", "plan_cells", "reproduce"]
 
@@ -183,7 +184,7 @@ def reproduce(
         _refuse(
             executor=executor if executor != "local" else None,
             ray_address=ray_address,
-            storage=storage,
+            storage=None if storage is None else shown_url(storage),
         )
     for plan in plans:
         _ = plan.fingerprint, plan.rounds  # resolves configurations, spaces and protocols

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from adgn._util.jsontext import parse_json
 from adgn.experiments.errors import ReproductionError, unwritable
 from adgn.experiments.plan import FORMAT, CellPlan
 from adgn.selection import Run
@@ -143,7 +144,7 @@ def read_cell(path: Path) -> Cell | None:
         ReproductionError: It is damaged, or of a newer version.
     """
     try:
-        cell: Cell = json.loads(path.read_bytes())
+        cell: Cell = parse_json(path.read_bytes())
         version = cell["format"]
     except FileNotFoundError:
         return None

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import adgn
+from adgn._util.jsontext import parse_json
+from adgn._util.names import check_name
 from adgn.experiments.cells import Cell, new_cell, read_cell, write_cell
 from adgn.experiments.errors import ReproductionError, unwritable
 from adgn.experiments.plan import FORMAT, CellPlan
@@ -100,7 +102,7 @@ class ResultsDirectory:
 
     def _read_about(self) -> dict[str, Any]:
         try:
-            about: dict[str, Any] = json.loads(self.about.read_bytes())
+            about: dict[str, Any] = parse_json(self.about.read_bytes())
             version, _, _ = about["format"], about["budget"], about["experiments"]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ReproductionError(
@@ -172,11 +174,15 @@ class ResultsDirectory:
 
     def _move(self, experiment: str, name: str, fingerprint: str, *, cell_too: bool = True) -> Path:
         folder = self.path / experiment
-        target = folder / "outdated" / f"{name}-{fingerprint[:12]}"
+        try:
+            mark = check_name(fingerprint[:12])
+        except ValueError:  # a file had it, which anybody may have written
+            mark = "unknown"
+        target = folder / "outdated" / f"{name}-{mark}"
         number = 1
         while target.exists():
             number += 1
-            target = folder / "outdated" / f"{name}-{fingerprint[:12]}-{number}"
+            target = folder / "outdated" / f"{name}-{mark}-{number}"
         work, cell = folder / "work" / name, folder / "cells" / f"{name}.json"
         try:
             target.mkdir(parents=True)
@@ -206,7 +212,7 @@ class ResultsDirectory:
         """The constant predictor in columns that were measured in earlier calls."""
         file = self.path / experiment / "experiment.json"
         try:
-            constant: dict[str, Any] = json.loads(file.read_bytes())["constant"]
+            constant: dict[str, Any] = parse_json(file.read_bytes())["constant"]
         except FileNotFoundError:
             return {}
         except (OSError, ValueError, KeyError, TypeError) as error:

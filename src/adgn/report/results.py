@@ -1,14 +1,16 @@
 """A results directory, as `adgn reproduce` leaves it: read, checked, and kept as plain records."""
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, model_validator
+
+from adgn._util.jsontext import parse_json
+from adgn._util.names import check_name
 
 __all__ = [
     "FORMAT",
@@ -30,6 +32,8 @@ __all__ = [
 ]
 
 FORMAT = 1
+
+Name = Annotated[str, AfterValidator(check_name)]  # of a folder and of files
 
 
 class ReportError(ValueError):
@@ -192,7 +196,7 @@ class Experiment(_Record):
     """What a table is: its rows, columns, score and notes."""
 
     format: int
-    name: str
+    name: Name
     title: str
     summary: str = ""
     kind: Literal["scores", "seconds", "depth"]
@@ -210,7 +214,7 @@ class _Head(_Record):
     format: int
     adgn: str | None = None
     budget: str
-    experiments: tuple[str, ...]
+    experiments: tuple[Name, ...]
 
 
 @dataclass(frozen=True)
@@ -344,6 +348,11 @@ def _read_table(folder: Path, name: str) -> TableResults:
             "and keeps every cell that was measured"
         )
     experiment = _read(path, Experiment)
+    if experiment.name != name:
+        raise ReportError(
+            f"{path} is about the experiment {experiment.name!r}, but its folder is {name!r}; put "
+            "the file back where it was"
+        )
     rows = [row.key for row in experiment.rows]
     columns = [column.key for column in experiment.columns]
     found: dict[tuple[str, str], Cell] = {}
@@ -391,8 +400,8 @@ _R = TypeVar("_R", _Head, Experiment, Cell)
 def _read(path: Path, kind: type[_R]) -> _R:
     remedy = "put the file back, or move it away and run `adgn reproduce` on the directory again"
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        content = parse_json(path.read_text(encoding="utf-8"))
+    except ValueError as error:
         raise ReportError(f"{path} is damaged ({error}); {remedy}") from error
     except OSError as error:
         raise ReportError(f"cannot read {path}: {error.strerror or error}") from error
@@ -409,4 +418,5 @@ def _read(path: Path, kind: type[_R]) -> _R:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
-        raise ReportError(f"{path} is damaged: {place}: {first['msg']}; {remedy}") from error
+        why = first["msg"].removeprefix("Value error, ")
+        raise ReportError(f"{path} is damaged: {place}: {why}; {remedy}") from error

@@ -13,6 +13,8 @@ import optuna
 from filelock import FileLock
 from optuna.study import Study
 
+from adgn._util.jsontext import parse_json
+from adgn._util.names import check_name
 from adgn._util.suggestions import unknown_name
 from adgn.selection.definition import Prune, Search, StudyDefinition
 from adgn.selection.errors import SelectionError
@@ -29,6 +31,7 @@ from adgn.selection.storage import (
     open_storage,
     shown_url,
     sqlite_url,
+    storage_errors,
 )
 from adgn.selection.study import open_study, plan, requeue, start_study
 from adgn.selection.worker import WorkerSpec, first_cause
@@ -52,9 +55,10 @@ class StudyFolder:
     """
 
     def __init__(self, name: str, folder: str | Path | None = None) -> None:
-        if not name or name.startswith(".") or any(sign in name for sign in "/\\\0"):
-            raise SelectionError(f"study={name!r} is not a name; use letters, digits, - and _")
-        self.name = name
+        try:
+            self.name = check_name(name, "study")
+        except ValueError as error:
+            raise SelectionError(str(error)) from None
         self.path = Path(folder) if folder is not None else ROOT / name
         self.about = self.path / "study.json"
 
@@ -62,21 +66,40 @@ class StudyFolder:
         """The URL of the study's storage: the given one, the one it was started with, or a file."""
         if given is not None:
             return given
-        if not self.about.exists():
+        try:
+            known = parse_json(self.about.read_bytes())
+            study, url, needs_password = (
+                known[key] for key in ("study", "storage", "needs_password")
+            )
+        except (FileNotFoundError, NotADirectoryError):
             return sqlite_url(self.path)
-        known = json.loads(self.about.read_bytes())
-        if known["study"] != self.name:
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise SelectionError(
-                f"{self.path} is the folder of the study {known['study']!r}, not {self.name!r}"
+                f"{self.about} cannot be read ({error!r}); give the study's --storage, or, if its "
+                "study.db is in the folder, move this file away"
+            ) from error
+        if study != self.name:
+            raise SelectionError(
+                f"{self.path} is the folder of the study {study!r}, not {self.name!r}"
             )
-        if known["storage"] is None:
+        if url is None:
             return sqlite_url(self.path)  # so that a folder can be moved
-        if known["needs_password"]:
+        if needs_password:
             raise SelectionError(
-                f"the study {self.name!r} is in {known['storage']}, whose password is not kept; "
-                "give the whole URL with --storage"
+                f"the study {self.name!r} is in {url}, whose password is not kept; give the whole "
+                "URL with --storage"
             )
-        return str(known["storage"])
+        return str(url)
+
+    def make(self) -> None:
+        """Makes the folder."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SelectionError(
+                f"folder={str(self.path)!r} cannot be the folder of a study: "
+                f"{error.strerror or error}; give another --folder"
+            ) from error
 
     def write(self, storage: str) -> None:
         """Writes down where the study is, without a password."""
@@ -89,14 +112,15 @@ class StudyFolder:
         write_atomically(self.about, (json.dumps(about, indent=2) + "\n").encode(), RUN_AGAIN)
 
     def open(self, storage: str | None = None) -> tuple[Study, StudyDefinition]:
-        """The study, to look at."""
+        """The study, to look at; what it is asked later belongs into `storage_errors`."""
         url = self.storage(storage)
         if url == sqlite_url(self.path) and not (self.path / "study.db").exists():
             raise SelectionError(
                 f"there is no study in {self.path}; start it with `adgn select TASK --study "
                 f"{self.name}`, or give its --storage"
             )
-        return open_study(self.name, open_storage(url, must_exist=True))
+        with storage_errors(url):
+            return open_study(self.name, open_storage(url, must_exist=True))
 
 
 def select(
@@ -198,23 +222,24 @@ def select(
     elif executor == "local" and definition is not None:
         resolve_device(definition.base.device)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    place.path.mkdir(parents=True, exist_ok=True)
+    place.make()
     if definition is None and url == sqlite_url(place.path):
         place.open()  # says that it is not there, rather than making a file for it
-    with FileLock(place.path / ".lock"):  # two drivers must not both plan
-        database = open_storage(url, heartbeat=heartbeat, grace=grace, on_stale=requeue)
-        if definition is None:
-            opened, known = open_study(name, database)
-            definition = known.with_trials(trials)
-            definition.check()
-        opened = start_study(name, database, definition)
-        place.write(url)
-        plan(opened, definition, retry_failed=retry_failed)
-    path, device = str(place.path.resolve()), definition.base.device
-    spec = WorkerSpec(name, url, path, 0, heartbeat, grace, device)
-    with terminate_as_interrupt() as asked_to_stop:
-        _run(where, spec, opened, definition, watch, asked_to_stop)
-        return conclude(opened, definition, place.path, progress, evaluate_test)
+    with storage_errors(url):
+        with FileLock(place.path / ".lock"):  # two drivers must not both plan
+            database = open_storage(url, heartbeat=heartbeat, grace=grace, on_stale=requeue)
+            if definition is None:
+                opened, known = open_study(name, database)
+                definition = known.with_trials(trials)
+                definition.check()
+            opened = start_study(name, database, definition)
+            place.write(url)
+            plan(opened, definition, retry_failed=retry_failed)
+        path, device = str(place.path.resolve()), definition.base.device
+        spec = WorkerSpec(name, url, path, 0, heartbeat, grace, device)
+        with terminate_as_interrupt() as asked_to_stop:
+            _run(where, spec, opened, definition, watch, asked_to_stop)
+            return conclude(opened, definition, place.path, progress, evaluate_test)
 
 
 def _run(

@@ -1,8 +1,11 @@
 """Where a study lives: a database that several workers share without losing or doubling a trial."""
 
+import json
+import re
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,15 @@ from sqlalchemy.pool import NullPool
 
 from adgn.selection.errors import StorageError
 
-__all__ = ["QueueEmpty", "QueueStorage", "has_password", "open_storage", "shown_url", "sqlite_url"]
+__all__ = [
+    "QueueEmpty",
+    "QueueStorage",
+    "has_password",
+    "open_storage",
+    "shown_url",
+    "sqlite_url",
+    "storage_errors",
+]
 
 HEARTBEAT_SECONDS = 10
 GRACE_SECONDS = 60
@@ -29,6 +40,28 @@ _MADE_BY_ANOTHER = (
     "UNIQUE constraint failed",
     "duplicate key",
     "Duplicate entry",
+)
+# What may be shown of a URL's query. Any other value may be a password, if only by a typo.
+_PLAIN_QUERY = (
+    "application_name",
+    "charset",
+    "connect_timeout",
+    "dbname",
+    "host",
+    "mode",
+    "port",
+    "sslmode",
+    "timeout",
+    "uri",
+    "user",
+)
+_HIDDEN = "***"
+# Of a database that does not answer, or whose pages or entries are damaged.
+_STORAGE_FAILURES = (
+    sqlalchemy.exc.SQLAlchemyError,
+    StorageInternalError,
+    json.JSONDecodeError,
+    UnicodeDecodeError,
 )
 
 StaleCallback = Callable[[Study, FrozenTrial], None]
@@ -145,25 +178,52 @@ def open_storage(
                 "machines, or keep the study in a database server: --storage postgresql+psycopg://…"
             )
     try:
-        return _set_up(
-            lambda: QueueStorage(
-                url,
-                heartbeat=heartbeat,
-                grace=grace,
-                on_stale=on_stale,
-                engine_kwargs=_engine_options(parsed),
+        with storage_errors(url):
+            return _set_up(
+                lambda: QueueStorage(
+                    url,
+                    heartbeat=heartbeat,
+                    grace=grace,
+                    on_stale=on_stale,
+                    engine_kwargs=_engine_options(parsed),
+                )
             )
+    except StorageError:
+        raise
+    except (ImportError, RuntimeError) as error:  # no driver; tables of another Optuna
+        raise _unusable(url, error) from error
+
+
+@contextmanager
+def storage_errors(url: str) -> Iterator[None]:
+    """Whatever goes wrong with a storage inside is a `StorageError` that says what to do.
+
+    Args:
+        url: Of the storage that is used inside; its password does not get into the message.
+    """
+    try:
+        yield
+    except _STORAGE_FAILURES as error:
+        raise _unusable(url, error) from error
+
+
+def _unusable(url: str, error: Exception) -> StorageError:
+    if isinstance(error, ImportError | sqlalchemy.exc.NoSuchModuleError):
+        return StorageError(
+            f"the driver for the storage {shown_url(url)} is not installed ({_cause(error, url)}); "
+            "for PostgreSQL: pip install 'adgn[postgresql]' and a URL postgresql+psycopg://…"
         )
-    except (ImportError, sqlalchemy.exc.NoSuchModuleError) as error:
-        raise StorageError(
-            f"the driver for the storage {shown_url(url)} is not installed ({_cause(error)}); for "
-            "PostgreSQL: pip install 'adgn[postgresql]' and a URL postgresql+psycopg://…"
-        ) from error
-    except (sqlalchemy.exc.SQLAlchemyError, StorageInternalError, RuntimeError) as error:
-        raise StorageError(
-            f"cannot use the storage {shown_url(url)}: {_cause(error)}; check the URL, and that "
-            "the server runs and lets this machine in"
-        ) from error
+    if _parsed(url).get_backend_name() == "sqlite":
+        remedy = (
+            "check the path and the disk; put a damaged file back from a copy, or move it away and "
+            "start the study anew, which uses the finished runs in its folder"
+        )
+    else:
+        remedy = (
+            "check the URL, and that the server runs and lets this machine in; a study that has "
+            "begun goes on with the same command"
+        )
+    return StorageError(f"cannot use the storage {shown_url(url)}: {_cause(error, url)}; {remedy}")
 
 
 def _set_up(connect: Callable[[], QueueStorage]) -> QueueStorage:
@@ -185,13 +245,17 @@ def _set_up(connect: Callable[[], QueueStorage]) -> QueueStorage:
 def _parsed(url: str) -> URL:
     try:
         parsed = make_url(url)
-    except sqlalchemy.exc.ArgumentError as error:
+    except (sqlalchemy.exc.ArgumentError, ValueError) as error:
+        port = " its port is not a number;" if isinstance(error, ValueError) else ""
+        # Without the cause, which may show what stands where the password or port should be.
         raise StorageError(
-            f"storage={url!r} is not a database URL; write one such as sqlite:///study.db or "
-            "postgresql+psycopg://user@host/database"
-        ) from error
+            f"storage={shown_url(url)!r} is not a database URL;{port} write one such as "
+            "sqlite:///study.db or postgresql+psycopg://user@host:5432/database"
+        ) from None
     if parsed.get_backend_name() == "sqlite" and parsed.database in (None, "", ":memory:"):
-        raise StorageError(f"storage={url!r} is in memory, where no worker can see it; name a file")
+        raise StorageError(
+            f"storage={shown_url(url)!r} is in memory, where no worker can see it; name a file"
+        )
     return parsed
 
 
@@ -207,21 +271,65 @@ def _engine_options(url: URL) -> dict[str, Any]:
     return options
 
 
-def _cause(error: BaseException) -> str:
+def _cause(error: BaseException, url: str) -> str:
+    """The first line of what the database said, without what `shown_url` hides."""
+    if isinstance(error, StorageInternalError) and error.__cause__ is not None:
+        error = error.__cause__
     cause = getattr(error, "orig", None) or error
-    return str(cause).strip().splitlines()[0] if str(cause).strip() else type(cause).__name__
+    text = str(cause).strip().splitlines()[0] if str(cause).strip() else type(cause).__name__
+    for secret in _secrets(make_url(url)):
+        text = text.replace(secret, _HIDDEN)
+    return text
 
 
 def shown_url(url: str) -> str:
-    """A storage URL without its password.
+    """A storage URL without its password, wherever that stands; to be shown and written down.
+
+    Of what is not a URL, or not one in which every part is where it belongs, only the scheme is
+    shown.
 
     Example:
         >>> shown_url("postgresql://me:secret@host/db")
         'postgresql://me:***@host/db'
+        >>> shown_url("postgresql://host/db?user=me&password=secret")
+        'postgresql://host/db?password=***&user=me'
+        >>> shown_url("postgresql://me:secret@host:port/db")
+        'postgresql://***'
     """
-    return make_url(url).render_as_string(hide_password=True)
+    try:
+        parsed = make_url(url)
+    except (sqlalchemy.exc.ArgumentError, ValueError):
+        return _scheme(url)
+    if _misplaced(parsed):
+        return _scheme(url)
+    query = {key: value if key in _PLAIN_QUERY else _HIDDEN for key, value in parsed.query.items()}
+    text = parsed.set(query=query).render_as_string(hide_password=True)
+    if not parsed.password:  # nothing to hide, and so it must not look like it
+        text = text.replace(f":{_HIDDEN}@", "@", 1)
+    return text.replace("%2A%2A%2A", _HIDDEN)
 
 
 def has_password(url: str) -> bool:
-    """Whether a storage URL holds a password, which must not be written to a file."""
-    return bool(_parsed(url).password)
+    """Whether a storage URL holds a password, or something else that `shown_url` hides."""
+    parsed = _parsed(url)
+    return bool(_secrets(parsed)) or _misplaced(parsed)
+
+
+def _secrets(url: URL) -> list[str]:
+    query: Mapping[str, str | tuple[str, ...]] = url.query
+    values = [value for key, value in query.items() if key not in _PLAIN_QUERY]
+    several = [part for value in values for part in ([value] if isinstance(value, str) else value)]
+    return [secret for secret in (url.password, *several) if secret]
+
+
+def _misplaced(url: URL) -> bool:
+    """Whether a part may hold a piece of the password, as after a slip with `@`, `:` or `/`."""
+    names = [url.username or "", url.host or ""]
+    if not url.drivername.startswith("sqlite"):  # whose database is a path
+        names.append((url.database or "").replace(":", "@"))
+    return any("@" in name for name in names)
+
+
+def _scheme(url: str) -> str:
+    scheme = re.match(r"[A-Za-z][\w+.-]*://", url)
+    return f"{scheme[0]}{_HIDDEN}" if scheme else _HIDDEN

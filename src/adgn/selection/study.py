@@ -85,7 +85,17 @@ def stored_definition(study: Study) -> StudyDefinition:
     stored = study.user_attrs.get(DEFINITION)
     if stored is None:
         raise SelectionError(f"the study {study.study_name!r} was not made by adgn")
-    return StudyDefinition(**stored)
+    try:
+        return StudyDefinition(**stored)
+    except (TypeError, ValueError) as error:
+        raise SelectionError(
+            f"the definition of the study {study.study_name!r} in the storage is damaged or of "
+            f"another version of adgn ({_first_line(error)}); give another --study name"
+        ) from error
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
 def pruner_for(definition: StudyDefinition) -> BasePruner:

@@ -23,7 +23,7 @@ from pydantic import TypeAdapter
 
 from adgn.selection.definition import StudyDefinition
 from adgn.selection.objective import TrialObjective
-from adgn.selection.storage import QueueEmpty, open_storage
+from adgn.selection.storage import QueueEmpty, open_storage, storage_errors
 from adgn.selection.study import kinds, open_study, requeue
 from adgn.training import shared_data
 
@@ -70,6 +70,11 @@ def work(spec: WorkerSpec, stop: threading.Event) -> None:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     if spec.threads:
         torch.set_num_threads(spec.threads)
+    with storage_errors(spec.storage):
+        _work(spec, stop)
+
+
+def _work(spec: WorkerSpec, stop: threading.Event) -> None:
     storage = open_storage(
         spec.storage,
         heartbeat=spec.heartbeat,

@@ -16,7 +16,9 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from adgn import __version__
-from adgn._util.files import parse_json, remove_temporaries
+from adgn._util.files import remove_temporaries
+from adgn._util.jsontext import parse_json
+from adgn._util.names import check_name
 from adgn.training.errors import DamagedRunError, RunError
 from adgn.training.files import read_bytes, sha256, write_atomically
 
@@ -138,7 +140,10 @@ class StateStore:
             RunError: A newer version of the package wrote it.
         """
         content = self._read_manifest()
-        path = self.folder / Path(content["tensors"]["file"]).name  # a name, in this folder
+        try:
+            path = self.folder / check_name(content["tensors"]["file"], "tensors.file")
+        except ValueError as error:
+            raise DamagedRunError(f"{self.manifest} is damaged ({error}); {_REMEDY}") from error
         data = read_bytes(path, _REMEDY)
         if sha256(data) != content["tensors"]["sha256"]:
             raise DamagedRunError(f"{path} is damaged (its checksum is wrong); {_REMEDY}")

@@ -18,7 +18,8 @@ from typing import Any
 
 import filelock
 
-from adgn._util.files import check_is_file, parse_json, remove_temporaries
+from adgn._util.files import check_is_file, remove_temporaries
+from adgn._util.jsontext import parse_json
 from adgn.training.checkpoint import StateStore, save_weights
 from adgn.training.config import CheckpointConfig, TrainConfig
 from adgn.training.configfile import config_differences, read_config, resolve_config, to_toml

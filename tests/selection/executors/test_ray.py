@@ -66,6 +66,12 @@ def test_an_unreachable_cluster_is_told_at_once():
     assert time.monotonic() - started < 60  # Ray itself would wait for minutes
     with pytest.raises(ExecutorError, match="write host:port"):
         RayExecutor(address="cluster").run(None, lambda: None)
+    for port in ("port", "²", "-1", ""):
+        with pytest.raises(ExecutorError, match="is not an address; write host:port"):
+            RayExecutor(address=f"127.0.0.1:{port}").check()
+    for impossible in ("127.0.0.1:99999", "a" * 70 + ":1", "a\0:1"):
+        with pytest.raises(ExecutorError, match="no Ray cluster answers"):
+            RayExecutor(address=impossible).check()
 
 
 def test_a_wrong_cluster_leaves_no_study_behind(tiny):

@@ -149,14 +149,14 @@ def _import_ray() -> Any:
 def _check_reachable(address: str) -> None:
     """Ray itself waits for minutes before it says that nobody answers."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
-    if not colon or not host or not port.isdigit():
+    if not colon or not host or not (port.isascii() and port.isdigit()):
         raise ExecutorError(
             f"ray_address={address!r} is not an address; write host:port, such as 10.0.0.1:6379, "
             "or auto"
         )
     try:
         socket.create_connection((host, int(port)), timeout=_CONNECT_SECONDS).close()
-    except (OSError, OverflowError) as error:
+    except (OSError, OverflowError, ValueError) as error:  # ValueError: no host can be called so
         raise ExecutorError(
             f"no Ray cluster answers at {address!r} ({error}); start one with `ray start --head`, "
             "or leave out --ray-address to run on this machine"
