@@ -119,14 +119,14 @@ def test_deeply_nested_files_are_told(tmp_path):
     with pytest.raises(DamagedRunError, match=r"config.toml cannot be used"):
         directory.config()
     directory.result_file.write_text("[" * 100_000)
-    with pytest.raises(DamagedRunError, match=r"result.json is damaged: it is nested too deeply"):
+    with pytest.raises(DamagedRunError, match=r"result.json is damaged: it is nested more"):
         directory.result()
     directory.metrics_file.write_text("[" * 100_000)
-    with pytest.raises(DamagedRunError, match=r"metrics.jsonl is damaged: it is nested too deeply"):
+    with pytest.raises(DamagedRunError, match=r"metrics.jsonl is damaged: it is nested more"):
         directory.history()
     directory.states.folder.mkdir()
     directory.states.manifest.write_text("[" * 100_000)
-    with pytest.raises(DamagedRunError, match=r"manifest.json is damaged.*nested too deeply"):
+    with pytest.raises(DamagedRunError, match=r"manifest.json is damaged.*nested more than 100"):
         directory.load_state(TrainConfig("sssp"))
 
 
