@@ -1,10 +1,9 @@
 """What the figures of a report show, before any drawing: lines and dots with their labels."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil, floor, isfinite, log10
+from math import isfinite
 
-from adgn.report.numbers import NOT_FINITE, metric_label, number_format
+from adgn.report.numbers import NOT_FINITE, NumberFormat, metric_label, number_format, tick
 from adgn.report.results import Cell, Column, Moments, TableResults
 
 __all__ = [
@@ -12,11 +11,10 @@ __all__ = [
     "DotChart",
     "LineChart",
     "Series",
+    "charts",
     "curve_chart",
     "depth_charts",
     "dot_charts",
-    "limits",
-    "ticks",
 ]
 
 
@@ -58,6 +56,21 @@ class LineChart:
     log_x: bool = False
     reference: tuple[str, float] | None = None
 
+    @property
+    def description(self) -> str:
+        """The chart in words: where each line begins and ends."""
+        parts = []
+        for series in self.series:
+            if series.pieces:
+                (x0, y0), (x1, y1) = series.pieces[0][0], series.pieces[-1][-1]
+                parts.append(
+                    f"{series.label}: from {tick(round(y0, 3))} at {tick(x0)} to "
+                    f"{tick(round(y1, 3))} at {tick(x1)}"
+                )
+        if not parts:
+            return "Nothing measured yet."
+        return f"{self.y_label} against {self.x_label}. {'; '.join(parts)}."
+
 
 @dataclass(frozen=True)
 class Dot:
@@ -88,25 +101,49 @@ class DotChart:
         On a logarithmic axis a deviation that reaches zero or less has no end to make room for.
         """
         values = [] if self.reference is None else [self.reference[1]]
-        for dot in self.dots:
-            for value in (dot.measured, dot.published):
-                if value is not None and value.mean is not None and value.finite:
-                    spread = value.std or 0.0
-                    values += [value.mean - spread, value.mean, value.mean + spread]
-        if not self.log_x:
-            return limits(values)
-        positive = [value for value in values if value > 0]
-        return min(positive) / 1.3, max(positive) * 1.3
+        for mean, std in self._shown:
+            values += [mean - std, mean, mean + std]
+        if self.log_x:
+            positive = [value for value in values if value > 0]
+            return min(positive) / 1.3, max(positive) * 1.3
+        low, high = min(values), max(values)
+        air = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
+        return low - air, high + air
 
     @property
     def open_bars(self) -> bool:
         """Whether a deviation goes beyond the axis, which is logarithmic."""
-        values = [value for dot in self.dots for value in (dot.measured, dot.published)]
-        return self.log_x and any(
-            value.mean is not None and value.std is not None and value.std >= value.mean
-            for value in values
-            if value is not None
-        )
+        return self.log_x and any(std >= mean for mean, std in self._shown)
+
+    @property
+    def description(self) -> str:
+        """The chart in words, with the numbers as the tables have them."""
+        written = NumberFormat(self.decimals)
+
+        def number(value: Moments | None) -> str:
+            return written.plain(value.mean) if value is not None and value.finite else "none"
+
+        parts = [
+            f"{dot.label}: measured {number(dot.measured)}, published {number(dot.published)}"
+            for dot in self.dots
+        ]
+        return f"{self.x_label}. {'; '.join(parts)}."
+
+    @property
+    def _shown(self) -> list[tuple[float, float]]:
+        """Mean and deviation of all that is drawn."""
+        return [
+            (value.mean, value.std or 0.0)
+            for dot in self.dots
+            for value in (dot.measured, dot.published)
+            if value is not None and value.mean is not None and value.finite
+        ]
+
+
+def charts(table: TableResults) -> list[LineChart | DotChart]:
+    """The charts of an experiment that have something to show."""
+    lines = [c for c in depth_charts(table) if any(series.pieces for series in c.series)]
+    return [*lines, *dot_charts(table)]
 
 
 def depth_charts(table: TableResults) -> list[LineChart]:
@@ -195,30 +232,6 @@ def curve_chart(table: TableResults, cell: Cell, title: str) -> LineChart | None
         y_label=table.experiment.metric.title if known else curve.metric,
         series=(Series("train", train), Series("validation", val)),
     )
-
-
-def limits(values: Sequence[float]) -> tuple[float, float]:
-    """A range with some air around the values."""
-    low, high = min(values), max(values)
-    air = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
-    return low - air, high + air
-
-
-def ticks(low: float, high: float, count: int = 5) -> list[float]:
-    """Round numbers within a range, about `count` of them.
-
-    Example:
-        >>> ticks(0.13, 0.94)
-        [0.2, 0.4, 0.6, 0.8]
-    """
-    if high <= low:
-        return [low]
-    rough = (high - low) / count
-    power = 10.0 ** floor(log10(rough))
-    # The round step whose ratio to the wished one is nearest to 1.
-    step = min((s * power for s in (1, 2, 5, 10)), key=lambda s: abs(log10(s / rough)))
-    digits = max(0, -floor(log10(step)))
-    return [round(k * step, digits) + 0.0 for k in range(ceil(low / step), floor(high / step) + 1)]
 
 
 def _scaled(table: TableResults, value: Moments | None) -> Moments | None:

@@ -6,7 +6,15 @@ from math import isfinite
 
 from adgn.report.results import Metric, Moments
 
-__all__ = ["ABSENT", "NOT_FINITE", "NumberFormat", "duration", "metric_label", "number_format"]
+__all__ = [
+    "ABSENT",
+    "NOT_FINITE",
+    "NumberFormat",
+    "duration",
+    "metric_label",
+    "number_format",
+    "tick",
+]
 
 ABSENT = "–"
 NOT_FINITE = "not finite"
@@ -85,6 +93,16 @@ def metric_label(metric: Metric) -> str:
     """
     unit = number_format(metric.unit).label
     return f"{metric.title}, {unit}" if unit and unit not in metric.title else metric.title
+
+
+def tick(value: float) -> str:
+    """A number of an axis.
+
+    Example:
+        >>> tick(-0.50), tick(3.0)
+        ('−0.5', '3')
+    """
+    return f"{value:g}".replace("-", MINUS)
 
 
 def duration(seconds: float | None) -> str:

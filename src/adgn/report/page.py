@@ -6,11 +6,12 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import adgn
+from adgn._util.figures import theme_css
 from adgn.report.charts import curve_chart, depth_charts, dot_charts
 from adgn.report.details import CellView, cell_view
+from adgn.report.drawing import chart_svg
 from adgn.report.grid import Grid, anchor, grids, time_grid
 from adgn.report.results import Results, TableResults
-from adgn.report.svg import dot_svg, line_svg
 
 __all__ = ["html_page", "state_text"]
 
@@ -48,6 +49,7 @@ def html_page(results: Results) -> str:
     return template.render(
         title=TITLE,
         version=adgn.__version__,
+        theme=theme_css(),
         source=results.folder.name or str(results.folder),
         facts=_facts(results),
         sections=[_section(table) for table in results.tables],
@@ -101,7 +103,7 @@ def _section(table: TableResults) -> dict[str, Any]:
         "grids": [(grid, _widths(grid)) for grid in mine],
         "legend": legend,
         "notes": experiment.notes,
-        "dots": [dot_svg(chart) for chart in dots],
+        "dots": [chart_svg(chart) for chart in dots],
         "dots_caption": " ".join(
             [
                 DOTS_CAPTION,
@@ -109,7 +111,7 @@ def _section(table: TableResults) -> dict[str, Any]:
                 *([OPEN_BARS] if any(chart.open_bars for chart in dots) else []),
             ]
         ),
-        "lines": [line_svg(chart) for chart in depth_charts(table)],
+        "lines": [chart_svg(chart) for chart in depth_charts(table)],
         "lines_caption": f"{_sentence(experiment.metric.title)} against the number of layers, mean "
         f"over the runs.{f' {CONSTANT}' if experiment.constant else ''}",
         "time": None if time is None else (time, _widths(time)),
@@ -132,7 +134,7 @@ def _curves(table: TableResults) -> list[tuple[str, str, list[str]]]:
         ]
         drawn = [chart for chart in charts if chart is not None]
         if drawn:
-            pictures = [line_svg(chart, small=True) for chart in drawn]
+            pictures = [chart_svg(chart, small=True) for chart in drawn]
             found.append((column.title, drawn[0].y_label, pictures))
     return found
 

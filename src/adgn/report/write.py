@@ -4,16 +4,18 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from matplotlib.figure import Figure
+
+from adgn._util.figures import figure_bytes, theme_css, themed_svg
 from adgn.experiments.registry import EXPERIMENTS
-from adgn.report.charts import DotChart, LineChart, depth_charts, dot_charts
+from adgn.report.charts import DotChart, charts
 from adgn.report.csvfile import csv_table
+from adgn.report.drawing import panels_figure
 from adgn.report.grid import grids
 from adgn.report.latex import latex_grid
 from adgn.report.markdown import escape_markdown, markdown_grid
 from adgn.report.page import html_page, state_text
-from adgn.report.pictures import panels_png
 from adgn.report.results import ReportError, Results, TableResults, read_results
-from adgn.report.svg import dot_svg, line_svg, panels_svg
 from adgn.training.errors import RunError
 from adgn.training.files import write_atomically
 
@@ -58,10 +60,10 @@ def write_report(results: Results, out: Path) -> ReportFiles:
         contents[f"tables/{name}.csv"] = csv_table(table).encode()
         latex = "\n".join(latex_grid(grid) for grid in grids(table))
         contents[f"tables/{name}.tex"] = latex.encode()
-        charts = _charts(table)
-        if charts:
-            contents[f"figures/{name}.svg"] = figure_svg(table).encode()
-            contents[f"figures/{name}.png"] = panels_png(charts)
+        if charts(table):
+            figure = _figure(table)
+            contents[f"figures/{name}.svg"] = _svg(table, figure).encode()
+            contents[f"figures/{name}.png"] = figure_bytes(figure, "png")
     contents["index.html"] = html_page(results).encode()
     paths = []
     for name, content in contents.items():
@@ -104,16 +106,7 @@ def markdown_report(table: TableResults, level: int = 1) -> str:
 
 def figure_svg(table: TableResults) -> str:
     """An experiment's figure as a file of its own; readable in light and dark surroundings."""
-    charts = _charts(table)
-    if not charts:
-        raise ReportError(f"experiment={table.experiment.name!r} has no measured cell to draw yet")
-    panels = [dot_svg(c) if isinstance(c, DotChart) else line_svg(c) for c in charts]
-    notes = [] if table.experiment.kind == "depth" else [LEGEND]
-    if table.experiment.constant:
-        notes.append(CONSTANT)
-    if any(isinstance(chart, DotChart) and chart.open_bars for chart in charts):
-        notes.append(OPEN_BARS)
-    return panels_svg(panels, table.experiment.title, notes=notes)
+    return _svg(table, _figure(table))
 
 
 def collect(folder: Path, out: Path) -> list[Path]:
@@ -171,9 +164,22 @@ def _merged_head(head: str, previous: Results | None, names: list[str]) -> bytes
     return (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode()
 
 
-def _charts(table: TableResults) -> list[DotChart | LineChart]:
-    lines = [c for c in depth_charts(table) if any(series.pieces for series in c.series)]
-    return [*lines, *dot_charts(table)]
+def _figure(table: TableResults) -> Figure:
+    drawn = charts(table)
+    if not drawn:
+        raise ReportError(f"experiment={table.experiment.name!r} has no measured cell to draw yet")
+    notes = [] if table.experiment.kind == "depth" else [LEGEND]
+    if table.experiment.constant:
+        notes.append(CONSTANT)
+    if any(isinstance(chart, DotChart) and chart.open_bars for chart in drawn):
+        notes.append(OPEN_BARS)
+    return panels_figure(drawn, table.experiment.title, notes)
+
+
+def _svg(table: TableResults, figure: Figure) -> str:
+    told = " ".join(f"{chart.title}: {chart.description}" for chart in charts(table))
+    experiment = table.experiment
+    return themed_svg(figure, experiment.name, experiment.title, told, theme_css()) + "\n"
 
 
 def _write(path: Path, content: bytes) -> None:
