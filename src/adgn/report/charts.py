@@ -1,21 +1,10 @@
 """What the figures of a report show, before any drawing: lines and dots with their labels."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 
 from adgn.report.numbers import NOT_FINITE, NumberFormat, metric_label, number_format, tick
 from adgn.report.results import Cell, Column, Moments, TableResults
-
-__all__ = [
-    "Dot",
-    "DotChart",
-    "LineChart",
-    "Series",
-    "charts",
-    "curve_chart",
-    "depth_charts",
-    "dot_charts",
-]
 
 
 @dataclass(frozen=True)
@@ -101,7 +90,7 @@ class DotChart:
         On a logarithmic axis a deviation that reaches zero or less has no end to make room for.
         """
         values = [] if self.reference is None else [self.reference[1]]
-        for mean, std in self._shown:
+        for mean, std in self.shown:
             values += [mean - std, mean, mean + std]
         if self.log_x:
             positive = [value for value in values if value > 0]
@@ -113,7 +102,7 @@ class DotChart:
     @property
     def open_bars(self) -> bool:
         """Whether a deviation goes beyond the axis, which is logarithmic."""
-        return self.log_x and any(std >= mean for mean, std in self._shown)
+        return self.log_x and any(std >= mean for mean, std in self.shown)
 
     @property
     def description(self) -> str:
@@ -130,7 +119,7 @@ class DotChart:
         return f"{self.x_label}. {'; '.join(parts)}."
 
     @property
-    def _shown(self) -> list[tuple[float, float]]:
+    def shown(self) -> list[tuple[float, float]]:
         """Mean and deviation of all that is drawn."""
         return [
             (value.mean, value.std or 0.0)
@@ -151,18 +140,18 @@ def depth_charts(table: TableResults) -> list[LineChart]:
     experiment = table.experiment
     if experiment.kind != "depth":
         return []
-    charts = []
+    found = []
     for group in table.groups:
-        columns = group.columns
+        layers = [float(column.layers or 0) for column in group.columns]
         lines = []
         for row in experiment.rows:
-            points = tuple(
-                (float(column.layers or 0), _shown(table, table.cells[row.key, column.key]))
-                for column in columns
-            )
-            lines.append(Series(row.title, points))
-        layers = [float(column.layers or 0) for column in columns]
-        charts.append(
+            scores = [
+                _scaled(table, table.score(cell))
+                for cell in (table.cells[row.key, column.key] for column in group.columns)
+            ]
+            heights = [score.mean if score and score.finite else None for score in scores]
+            lines.append(Series(row.title, tuple(zip(layers, heights, strict=True))))
+        found.append(
             LineChart(
                 key=group.key,
                 title=group.title or experiment.title,
@@ -171,49 +160,38 @@ def depth_charts(table: TableResults) -> list[LineChart]:
                 series=tuple(lines),
                 x_ticks=tuple(layers),
                 log_x=min(layers) > 0 and max(layers) >= 10 * min(layers),
-                reference=_reference(table, columns[0]),
+                reference=_reference(table, group.columns[0]),
             )
         )
-    return charts
+    return found
 
 
 def dot_charts(table: TableResults) -> list[DotChart]:
-    """Measured and published values, one chart per column."""
+    """Measured and published values, one chart per column where there are any."""
     experiment = table.experiment
     if experiment.kind == "depth":
         return []
-    charts = []
+    found = []
     for column in experiment.columns:
         dots = []
         for row in experiment.rows:
             cell = table.cells[row.key, column.key]
             score = _scaled(table, table.score(cell))
-            word: str = "" if score is not None and score.finite else cell.status
-            if score is not None and not score.finite:
-                word = NOT_FINITE
+            word = "" if score and score.finite else NOT_FINITE if score else cell.status
             dots.append(Dot(row.title, score, _scaled(table, cell.published), word))
-        shown = [
-            value.mean
-            for dot in dots
-            for value in (dot.measured, dot.published)
-            if value is not None and value.mean is not None and value.finite
-        ]
-        if not shown:
-            continue
-        title = f"{column.title}, {column.note}" if column.note else column.title
-        wide = experiment.kind == "seconds" and min(shown) > 0 and max(shown) > 20 * min(shown)
-        charts.append(
-            DotChart(
-                key=f"{experiment.name}--{column.key}",
-                title=title,
-                x_label=metric_label(experiment.metric),
-                dots=tuple(dots),
-                reference=_reference(table, column),
-                log_x=wide,
-                decimals=number_format(experiment.metric.unit).decimals,
-            )
+        chart = DotChart(
+            key=f"{experiment.name}--{column.key}",
+            title=f"{column.title}, {column.note}" if column.note else column.title,
+            x_label=metric_label(experiment.metric),
+            dots=tuple(dots),
+            reference=_reference(table, column),
+            decimals=number_format(experiment.metric.unit).decimals,
         )
-    return charts
+        means = [mean for mean, _ in chart.shown]
+        if means:
+            wide = experiment.kind == "seconds" and 0 < 20 * min(means) < max(means)
+            found.append(replace(chart, log_x=wide))
+    return found
 
 
 def curve_chart(table: TableResults, cell: Cell, title: str) -> LineChart | None:
@@ -221,16 +199,17 @@ def curve_chart(table: TableResults, cell: Cell, title: str) -> LineChart | None
     curve = cell.curve
     if curve is None or not curve.epochs:
         return None
-    known = curve.metric == table.experiment.metric.name
-    train = tuple(zip(map(float, curve.epochs), curve.train, strict=False))
-    val = tuple(zip(map(float, curve.epochs), curve.val, strict=False))
+    metric, epochs = table.experiment.metric, [float(epoch) for epoch in curve.epochs]
+    lines = {"train": curve.train, "validation": curve.val}
     return LineChart(
         key=f"curve-{cell.experiment}--{cell.row}--{cell.column}",
         title=title,
         x_label="epoch",
         # As they are stored: shares, not percent.
-        y_label=table.experiment.metric.title if known else curve.metric,
-        series=(Series("train", train), Series("validation", val)),
+        y_label=metric.title if curve.metric == metric.name else curve.metric,
+        series=tuple(
+            Series(name, tuple(zip(epochs, scores, strict=False))) for name, scores in lines.items()
+        ),
     )
 
 
@@ -238,15 +217,8 @@ def _scaled(table: TableResults, value: Moments | None) -> Moments | None:
     if value is None:
         return None
     scale = number_format(table.experiment.metric.unit).scale
-    return Moments(
-        mean=None if value.mean is None else scale * value.mean,
-        std=None if value.std is None else scale * value.std,
-    )
-
-
-def _shown(table: TableResults, cell: Cell) -> float | None:
-    score = _scaled(table, table.score(cell))
-    return score.mean if score is not None and score.finite else None
+    mean, std = (None if x is None else scale * x for x in (value.mean, value.std))
+    return Moments(mean=mean, std=std)
 
 
 def _reference(table: TableResults, column: Column) -> tuple[str, float] | None:
