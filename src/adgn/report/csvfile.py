@@ -7,8 +7,6 @@ from adgn.report.grid import difference_to_published
 from adgn.report.normalised import has_normalised, normalised_score, published_normalised
 from adgn.report.results import Moments, TableResults
 
-__all__ = ["COLUMNS", "csv_table"]
-
 COLUMNS = (
     *("experiment", "budget", "row", "row_title", "column", "column_title", "group", "layers"),
     *("metric", "unit", "status", "runs", "planned_runs", "mean", "std"),

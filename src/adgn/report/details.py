@@ -15,8 +15,6 @@ from adgn.report.normalised import (
 from adgn.report.numbers import ABSENT, duration, number_format
 from adgn.report.results import Cell, Column, Row, Run, TableResults
 
-__all__ = ["CellView", "cell_view"]
-
 Pairs = list[tuple[str, str]]
 
 

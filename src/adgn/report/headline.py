@@ -5,10 +5,8 @@ from collections.abc import Sequence
 from adgn.report.grid import Block, Entry, Line, grids, repeats_label, repeats_text, runs_text
 from adgn.report.markdown import escape_markdown, markdown_head, markdown_table
 from adgn.report.normalised import has_normalised
-from adgn.report.numbers import ABSENT, metric_label
+from adgn.report.numbers import ABSENT, metric_label, sentence
 from adgn.report.results import Cell, ReportError, Results, TableResults
-
-__all__ = ["headline_table"]
 
 
 def headline_table(results: Results, experiment: str = "property") -> str:
@@ -88,7 +86,7 @@ def _legend(table: TableResults) -> str:
     )
     if has_normalised(table):
         text += " Normalised: accuracy in percent per trained unit."
-    return escape_markdown(text[:1].upper() + text[1:])
+    return escape_markdown(sentence(text))
 
 
 def _repeats(table: TableResults) -> str:

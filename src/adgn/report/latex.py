@@ -2,8 +2,6 @@ r"""Tables in LaTeX, for `\usepackage{booktabs}`."""
 
 from adgn.report.grid import Entry, Grid, Line
 
-__all__ = ["escape_latex", "latex_grid"]
-
 _SPECIALS = {
     "\\": r"\textbackslash{}",
     "{": r"\{",

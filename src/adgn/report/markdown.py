@@ -4,8 +4,6 @@ from collections.abc import Sequence
 
 from adgn.report.grid import Entry, Grid, Head, Line
 
-__all__ = ["escape_markdown", "markdown_grid", "markdown_head", "markdown_table"]
-
 _SPECIALS = "\\`*_[]|#"
 # Not every renderer lets a backslash escape these.
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}

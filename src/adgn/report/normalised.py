@@ -4,14 +4,6 @@ from adgn.data.published import published_tables
 from adgn.report.numbers import NumberFormat
 from adgn.report.results import Cell, Column, Moments, TableResults, over_runs
 
-__all__ = [
-    "NORMALISED",
-    "has_normalised",
-    "normalised_score",
-    "published_normalised",
-    "quoted_normalised",
-]
-
 NORMALISED = NumberFormat(2)  # as many digits as the paper has
 _TASK, _SCORE = "tree-neighbors-match", "normalised_accuracy"
 

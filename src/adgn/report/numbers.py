@@ -6,16 +6,6 @@ from math import isfinite
 
 from adgn.report.results import Metric, Moments
 
-__all__ = [
-    "ABSENT",
-    "NOT_FINITE",
-    "NumberFormat",
-    "duration",
-    "metric_label",
-    "number_format",
-    "tick",
-]
-
 ABSENT = "–"
 NOT_FINITE = "not finite"
 MINUS = "−"
@@ -93,6 +83,11 @@ def metric_label(metric: Metric) -> str:
     """
     unit = number_format(metric.unit).label
     return f"{metric.title}, {unit}" if unit and unit not in metric.title else metric.title
+
+
+def sentence(text: str) -> str:
+    """A text that begins with a capital letter."""
+    return text[:1].upper() + text[1:]
 
 
 def tick(value: float) -> str:

@@ -11,9 +11,8 @@ from adgn.report.charts import curve_chart, depth_charts, dot_charts
 from adgn.report.details import CellView, cell_view
 from adgn.report.drawing import chart_svg
 from adgn.report.grid import Grid, anchor, grids, time_grid
+from adgn.report.numbers import sentence
 from adgn.report.results import Results, TableResults
-
-__all__ = ["html_page", "state_text"]
 
 TITLE = "A-DGN reproduction report"
 DOTS_CAPTION = (
@@ -112,17 +111,13 @@ def _section(table: TableResults) -> dict[str, Any]:
             ]
         ),
         "lines": [chart_svg(chart) for chart in depth_charts(table)],
-        "lines_caption": f"{_sentence(experiment.metric.title)} against the number of layers, mean "
+        "lines_caption": f"{sentence(experiment.metric.title)} against the number of layers, mean "
         f"over the runs.{f' {CONSTANT}' if experiment.constant else ''}",
         "time": None if time is None else (time, _widths(time)),
         "curves": _curves(table),
         "curves_validated": any(c.curve and c.curve.val for c in table.cells.values()),
         "cells": _cells(table),
     }
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _curves(table: TableResults) -> list[tuple[str, str, list[str]]]:

@@ -19,8 +19,6 @@ from adgn.report.results import ReportError, Results, TableResults, read_results
 from adgn.training.errors import RunError
 from adgn.training.files import write_atomically
 
-__all__ = ["ReportFiles", "collect", "figure_svg", "markdown_report", "write_report"]
-
 LEGEND, CONSTANT = "Filled: measured. Open: published.", "Dashed: constant predictor."
 OPEN_BARS = "A bar that ends at the left edge goes on to zero."
 
