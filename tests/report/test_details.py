@@ -25,15 +25,17 @@ def test_a_cell_tells_where_its_number_comes_from(sample):
     ]
     assert [run[0] for run in found.runs] == ["41", "95", "12", "35"]
     assert found.runs[0][4:] == ["540", "640", "5 min 0 s"]
-    assert ("model.num_layers", "20") in found.settings
-    assert ("trials", "6, 1 failed") in found.search
-    assert ("model.epsilon", "1.0, 0.1") in found.search
-    assert ("git_commit", "–") in found.environment
+    groups = dict(found.groups)
+    assert list(groups) == ["Selected settings", "Search", "Environment"]
+    assert ("model.num_layers", "20") in groups["Selected settings"]
+    assert ("trials", "6, 1 failed") in groups["Search"]
+    assert ("model.epsilon", "1.0, 0.1") in groups["Search"]
+    assert ("git_commit", "–") in groups["Environment"]
 
 
 def test_settings_of_a_split(sample):
     found = view(sample.tables[2], "mlp", "texas")
-    assert found.settings_by_split == [("0", [("model.num_layers", "4")])]
+    assert ("Selected settings, split 0", [("model.num_layers", "4")]) in found.groups
 
 
 def test_summaries(sample):

@@ -6,6 +6,8 @@ from math import isfinite
 from adgn.report.numbers import NOT_FINITE, NumberFormat, metric_label, number_format, tick
 from adgn.report.results import Cell, Column, Moments, TableResults
 
+OPEN_BARS = "A bar that ends at the left edge goes on to zero."
+
 
 @dataclass(frozen=True)
 class Series:
@@ -133,6 +135,17 @@ def charts(table: TableResults) -> list[LineChart | DotChart]:
     """The charts of an experiment that have something to show."""
     lines = [c for c in depth_charts(table) if any(series.pieces for series in c.series)]
     return [*lines, *dot_charts(table)]
+
+
+def chart_notes(table: TableResults) -> list[str]:
+    """How the charts of an experiment are read."""
+    dots = dot_charts(table)
+    notes = ["Filled dots: measured, with standard deviation.", "Open diamonds: published."]
+    return [
+        *(notes if dots else []),
+        *(["Dashed line: constant predictor."] if table.experiment.constant else []),
+        *([OPEN_BARS] if any(chart.open_bars for chart in dots) else []),
+    ]
 
 
 def depth_charts(table: TableResults) -> list[LineChart]:

@@ -54,8 +54,10 @@ class NumberFormat:
         zero = not any(digit in text for digit in "123456789")
         return text if zero or text.startswith(MINUS) or text == NOT_FINITE else f"+{text}"
 
-    def moments(self, value: Moments) -> str:
-        """Mean ± standard deviation in one piece."""
+    def moments(self, value: Moments | None) -> str:
+        """Mean ± standard deviation in one piece; empty where there is none."""
+        if value is None:
+            return ""
         spread = self.spread(value.std) if value.finite else ""
         return f"{self.plain(value.mean)} {spread}".rstrip()
 

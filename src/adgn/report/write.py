@@ -8,19 +8,16 @@ from matplotlib.figure import Figure
 
 from adgn._util.figures import figure_bytes, theme_css, themed_svg
 from adgn.experiments.registry import EXPERIMENTS
-from adgn.report.charts import DotChart, charts
+from adgn.report.charts import chart_notes, charts
 from adgn.report.csvfile import csv_table
 from adgn.report.drawing import panels_figure
 from adgn.report.grid import grids
 from adgn.report.latex import latex_grid
 from adgn.report.markdown import escape_markdown, markdown_grid
-from adgn.report.page import html_page, state_text
+from adgn.report.page import html_page, progress_text
 from adgn.report.results import ReportError, Results, TableResults, read_results
 from adgn.training.errors import RunError
 from adgn.training.files import write_atomically
-
-LEGEND, CONSTANT = "Filled: measured. Open: published.", "Dashed: constant predictor."
-OPEN_BARS = "A bar that ends at the left edge goes on to zero."
 
 
 @dataclass(frozen=True)
@@ -84,11 +81,10 @@ def markdown_report(table: TableResults, level: int = 1) -> str:
         ## Graph property prediction
     """
     experiment = table.experiment
-    budget = f"Budget {experiment.budget.name}: {experiment.budget.text}".rstrip(": ")
     parts = [f"{'#' * level} {escape_markdown(experiment.title)}"]
     if experiment.summary:
         parts.append(escape_markdown(experiment.summary))
-    parts.append(escape_markdown(f"{state_text(table.statuses)} {budget}"))
+    parts.append(escape_markdown(progress_text(table)))
     parts += [markdown_grid(grid).rstrip() for grid in grids(table)]
     if experiment.notes:
         parts.append("\n".join(f"- {escape_markdown(note)}" for note in experiment.notes))
@@ -166,12 +162,7 @@ def _figure(table: TableResults) -> Figure:
     drawn = charts(table)
     if not drawn:
         raise ReportError(f"experiment={table.experiment.name!r} has no measured cell to draw yet")
-    notes = [] if table.experiment.kind == "depth" else [LEGEND]
-    if table.experiment.constant:
-        notes.append(CONSTANT)
-    if any(isinstance(chart, DotChart) and chart.open_bars for chart in drawn):
-        notes.append(OPEN_BARS)
-    return panels_figure(drawn, table.experiment.title, notes)
+    return panels_figure(drawn, table.experiment.title, chart_notes(table))
 
 
 def _svg(table: TableResults, figure: Figure) -> str:
