@@ -21,7 +21,7 @@ def test_depth_charts_hold_the_scores_in_percent(sample):
     table = sample.tables[3]
     photo, computers = depth_charts(table)
     assert photo.log_x
-    assert photo.reference == ("constant predictor", 25.0)
+    assert photo.reference == 25.0
     score = table.cells["gcn", "photo-10"].score.mean
     assert dict(photo.series[0].points)[10] == 100 * score
     assert dict(computers.series[0].points)[30] is None

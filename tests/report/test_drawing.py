@@ -153,7 +153,7 @@ def test_a_word_in_place_of_a_dot_is_not_across_the_reference(level, word):
         Dot("a", None, Moments(mean=10.0), word),
         Dot("b", Moments(mean=0.0), None),
     )
-    chart = DotChart("k", "t", "x", dots, reference=("constant predictor", level))
+    chart = DotChart("k", "t", "x", dots, reference=level)
     root = ElementTree.fromstring(chart_svg(chart))
     ((line, _), _) = strokes(root, "muted")[0]
     start, _ = texts(root)[word]

@@ -35,7 +35,7 @@ class LineChart:
     Attributes:
         x_ticks: The marked places; empty for a choice by the range.
         log_x: Whether equal ratios are equal distances.
-        reference: A level to compare with, and its label.
+        reference: A level to compare with: the constant predictor's.
     """
 
     key: str
@@ -45,7 +45,7 @@ class LineChart:
     series: tuple[Series, ...]
     x_ticks: tuple[float, ...] = ()
     log_x: bool = False
-    reference: tuple[str, float] | None = None
+    reference: float | None = None
 
     @property
     def description(self) -> str:
@@ -81,7 +81,7 @@ class DotChart:
     title: str
     x_label: str
     dots: tuple[Dot, ...]
-    reference: tuple[str, float] | None = None
+    reference: float | None = None
     log_x: bool = False
     decimals: int = 3
 
@@ -91,7 +91,7 @@ class DotChart:
 
         On a logarithmic axis a deviation that reaches zero or less has no end to make room for.
         """
-        values = [] if self.reference is None else [self.reference[1]]
+        values = [] if self.reference is None else [self.reference]
         for mean, std in self.shown:
             values += [mean - std, mean, mean + std]
         if self.log_x:
@@ -234,8 +234,6 @@ def _scaled(table: TableResults, value: Moments | None) -> Moments | None:
     return Moments(mean=mean, std=std)
 
 
-def _reference(table: TableResults, column: Column) -> tuple[str, float] | None:
+def _reference(table: TableResults, column: Column) -> float | None:
     constant = _scaled(table, table.constant(column))
-    if constant is None or constant.mean is None or not constant.finite:
-        return None
-    return "constant predictor", constant.mean
+    return constant.mean if constant is not None and constant.finite else None

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from adgn.report.grid import difference_to_published, repeats_label, repeats_text
@@ -13,32 +12,9 @@ from adgn.report.results import Cell, Column, Row, TableResults
 Pairs = list[tuple[str, str]]
 
 
-@dataclass(frozen=True)
-class CellView:
-    """The texts of a cell's details.
-
-    Attributes:
-        title: The row and the column.
-        summary: The score, or what there is instead.
-        facts: Score, published value, runs, parameters, date.
-        run_heads: The headings of the table of runs.
-        runs: Its lines.
-        groups: Settings, search and environment, each with its heading.
-    """
-
-    cell: Cell
-    title: str
-    summary: str
-    facts: Pairs
-    run_heads: list[str]
-    runs: list[list[str]]
-    groups: list[tuple[str, Pairs]]
-
-
-def cell_view(table: TableResults, row: Row, column: Column) -> CellView:
-    """The details of a row and column."""
+def cell_view(table: TableResults, row: Row, column: Column) -> dict[str, Any]:
+    """The details of a row and column, for the template."""
     cell = table.cells[row.key, column.key]
-    heads, runs = _runs(table, cell)
     groups = [
         ("Selected settings", _pairs(cell.settings)),
         *(
@@ -48,15 +24,14 @@ def cell_view(table: TableResults, row: Row, column: Column) -> CellView:
         ("Search", _search(cell)),
         ("Environment", _pairs(cell.environment)),
     ]
-    return CellView(
-        cell=cell,
-        title=f"{row.title}, {column.title}",
-        summary=_summary(table, cell),
-        facts=_facts(table, cell),
-        run_heads=heads,
-        runs=runs,
-        groups=[(title, pairs) for title, pairs in groups if pairs],
-    )
+    return {
+        "cell": cell,
+        "title": f"{row.title}, {column.title}",
+        "summary": _summary(table, cell),
+        "facts": _facts(table, cell),
+        "runs": _runs(table, cell),
+        "groups": [(title, pairs) for title, pairs in groups if pairs],
+    }
 
 
 def _summary(table: TableResults, cell: Cell) -> str:
@@ -98,12 +73,14 @@ def _facts(table: TableResults, cell: Cell) -> Pairs:
     return [(name, value) for name, value in facts if value]
 
 
-def _runs(table: TableResults, cell: Cell) -> tuple[list[str], list[list[str]]]:
+def _runs(table: TableResults, cell: Cell) -> list[list[str]]:
+    """A table of the runs, its heading first."""
     metric = table.experiment.metric
     form = number_format(metric.unit)
     names = {"train": "train", "val": "validation", "test": "test"}
     splits = [s for s in names if any(metric.name in r.scores.get(s, {}) for r in cell.runs)]
-    lines = []
+    scored = [names[split] for split in splits]
+    lines = [["seed", "split", *scored, "best epoch", "epochs", "time"]]
     for run in cell.runs:
         found = [run.scores.get(split, {}) for split in splits]
         scores = [form.plain(s[metric.name]) if metric.name in s else ABSENT for s in found]
@@ -111,8 +88,7 @@ def _runs(table: TableResults, cell: Cell) -> tuple[list[str], list[list[str]]]:
             _value(n) for n in (run.seed, run.split, run.best_epoch, run.epochs)
         )
         lines.append([seed, split, *scores, best, epochs, duration(run.seconds)])
-    scored = [names[split] for split in splits]
-    return ["seed", "split", *scored, "best epoch", "epochs", "time"], lines
+    return lines
 
 
 def _search(cell: Cell) -> Pairs:

@@ -118,8 +118,8 @@ def _draw_lines(axes: Axes, chart: LineChart, small: bool) -> None:
     places = [x for series in chart.series for x, _ in series.points]
     # Those where nothing is measured yet have their room as well.
     axes.update_datalim([(min(places), 0.0), (max(places), 0.0)], updatey=False)
-    if chart.reference:
-        axes.axhline(chart.reference[1], **REFERENCE)
+    if chart.reference is not None:
+        axes.axhline(chart.reference, **REFERENCE)
     for y in _round_numbers(axes.get_ylim(), 4 if small else 6):
         axes.axhline(y, **RULE)
         _text(axes, tick(y), (0, y), (-6, -4), axes.get_yaxis_transform(), ha="right")
@@ -153,10 +153,10 @@ def _draw_dots(axes: Axes, chart: DotChart) -> None:
         axes.axvline(x, **RULE)
     _number_x_axis(axes, marks)
     word_at = low  # at the left, but not across the line of the reference
-    if chart.reference:
-        axes.axvline(chart.reference[1], **REFERENCE)
-        if axes.transData.transform((chart.reference[1], 1))[0] - axes.bbox.x0 < CHARACTER * WORD:
-            word_at = chart.reference[1]
+    if chart.reference is not None:
+        axes.axvline(chart.reference, **REFERENCE)
+        if axes.transData.transform((chart.reference, 1))[0] - axes.bbox.x0 < CHARACTER * WORD:
+            word_at = chart.reference
     across = axes.get_yaxis_transform()
     for y, dot in zip(range(12, 12 + STEP * len(chart.dots), STEP), chart.dots, strict=True):
         _text(axes, _short(dot.label), (0, y), (-10, -4), across, ha="right", color=INK)

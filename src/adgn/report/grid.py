@@ -63,13 +63,6 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Block:
-    """What belongs to one method: measured, published, difference, runs."""
-
-    lines: tuple[Line, ...]
-
-
-@dataclass(frozen=True)
 class Head:
     """The heading of a column."""
 
@@ -79,13 +72,13 @@ class Head:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table: caption, column headings and blocks of lines."""
+    """A table: caption, column headings and blocks of lines, one block per method."""
 
     key: str
     caption: str
     corner: str
     heads: tuple[Head, ...]
-    blocks: tuple[Block, ...]
+    blocks: tuple[tuple[Line, ...], ...]
 
 
 def anchor(cell: Cell) -> str:
@@ -144,7 +137,7 @@ def time_grid(table: TableResults) -> Grid | None:
         cells = [table.cells[row.key, column.key] for column in experiment.columns]
         times = [(cell, over_runs(cell, cell.seconds_per_epoch)) for cell in cells]
         entries = tuple(_measured(number_format("ms"), *time) for time in times)
-        blocks.append(Block((Line("measured", row.title, entries),)))
+        blocks.append((Line("measured", row.title, entries),))
     titles = [
         c.title if c.layers is None else f"{c.group}, {c.layers}" if c.group else str(c.layers)
         for c in experiment.columns
@@ -189,18 +182,18 @@ def _grid(table: TableResults, group: Group, caption: str, corner: str) -> Grid:
         repeats = tuple(Entry(repeats_text(table, cell)) for cell in cells)
         if any(entry.mean != ABSENT for entry in repeats):
             lines.append(Line("runs", repeats_label(table), repeats))
-        blocks.append(Block(tuple(lines)))
-    constants = _line("constant", "constant predictor", form, map(table.constant, columns))
-    blocks.append(Block(tuple(constants)))
+        blocks.append(tuple(lines))
+    lines = _line("constant", "constant predictor", form, map(table.constant, columns))
+    blocks.append(tuple(lines))
     for quoted in experiment.quoted:
         values = (quoted.values.get(column.key) for column in columns)
         lines = _line("quoted", f"{quoted.title} (published)", form, values)
         if lines:
             more = (quoted_normalised(quoted.title, column) for column in columns)
             lines += _line("quoted-normalised", "normalised", NORMALISED, more)
-        blocks.append(Block(tuple(lines)))
+        blocks.append(tuple(lines))
     heads = [Head(c.title if c.layers is None else str(c.layers), c.note or "") for c in columns]
-    return Grid(group.key, caption, corner, tuple(heads), tuple(b for b in blocks if b.lines))
+    return Grid(group.key, caption, corner, tuple(heads), tuple(filter(None, blocks)))
 
 
 def _line(

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from adgn.report.grid import Block, Entry, Line, grids, repeats_label, repeats_text, runs_text
+from adgn.report.grid import Entry, Line, grids, repeats_label, repeats_text, runs_text
 from adgn.report.markdown import escape_markdown, markdown_head, markdown_table
 from adgn.report.normalised import has_normalised
 from adgn.report.numbers import ABSENT, metric_label, sentence
@@ -37,7 +37,7 @@ def headline_table(results: Results, experiment: str = "property") -> str:
     (grid, *_) = grids(table)
     rows = []
     for block in grid.blocks:
-        main = block.lines[0]
+        main = block[0]
         if main.role == "constant" or (main.role == "measured" and _begun(main)):
             cells = [_place(block, index) for index in range(len(grid.heads))]
             rows.append([escape_markdown(main.label), *cells])
@@ -50,9 +50,9 @@ def _begun(line: Line) -> bool:
     return any(cell.status != "waiting" for cell in cells)
 
 
-def _place(block: Block, index: int) -> str:
+def _place(block: Sequence[Line], index: int) -> str:
     """What one method has in one column."""
-    entries = {line.role: line.entries[index] for line in block.lines}
+    entries = {line.role: line.entries[index] for line in block}
     main = entries.get("measured") or entries["constant"]
     text = escape_markdown(main.text)
     if main.best:

@@ -49,7 +49,7 @@ def latex_grid(grid: Grid) -> str:
     caption = ". ".join([f"{escape_latex(grid.caption)}. Bold: the best of its column", *notes])
     body = []
     for block in grid.blocks:
-        body += [_line(line) for line in block.lines]
+        body += [_line(line) for line in block]
         body.append(r"\addlinespace")
     return "\n".join(
         [

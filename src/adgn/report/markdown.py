@@ -42,7 +42,7 @@ def markdown_grid(grid: Grid) -> str:
     rows = [
         [_label(line), *(_entry(entry) for entry in line.entries)]
         for block in grid.blocks
-        for line in block.lines
+        for line in block
     ]
     return f"{escape_markdown(grid.caption)}. Bold: the best of its column.\n\n" + markdown_table(
         head, rows

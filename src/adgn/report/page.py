@@ -90,7 +90,7 @@ def _section(table: TableResults) -> dict[str, Any]:
     legend = []
     if any(cell.published for cell in table.cells.values()):
         legend.append("Difference: measured minus published.")
-    if any(e.best for g in found for b in g.blocks for line in b.lines for e in line.entries):
+    if any(e.best for g in found for b in g.blocks for line in b for e in line.entries):
         legend.append("★ and bold: the best measured value of its column.")
     caption = chart_notes(table)
     depth = experiment.kind == "depth"
@@ -132,7 +132,7 @@ def _curves(table: TableResults) -> list[tuple[str, str, list[str]]]:
 
 def _widths(grid: Grid) -> tuple[int, str]:
     """The room for the longest mean and the longest deviation, for alignment, in CSS."""
-    entries = [e for block in grid.blocks for line in block.lines for e in line.entries]
+    entries = [e for block in grid.blocks for line in block for e in line.entries]
     means = max((len(entry.mean) for entry in entries if entry.numeric), default=0)
     spread = max((len(entry.spread) for entry in entries), default=0)
     return means, f"calc({spread}ch + 0.35em)" if spread else "0px"
