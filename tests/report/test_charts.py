@@ -12,9 +12,9 @@ from adgn.report.numbers import number_format
 from adgn.report.results import Moments
 
 
-def test_gaps_split_a_line():
+def test_points_without_a_height_are_not_measured():
     line = Series("a", ((1, 1.0), (2, None), (3, 2.0), (4, float("inf")), (5, 3.0), (6, 4.0)))
-    assert line.pieces == [[(1, 1.0)], [(3, 2.0)], [(5, 3.0), (6, 4.0)]]
+    assert line.measured == [(1, 1.0), (3, 2.0), (5, 3.0), (6, 4.0)]
 
 
 def test_depth_charts_hold_the_scores_in_percent(sample):

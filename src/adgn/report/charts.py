@@ -17,15 +17,9 @@ class Series:
     points: tuple[tuple[float, float | None], ...]
 
     @property
-    def pieces(self) -> list[list[tuple[float, float]]]:
-        """The stretches between gaps."""
-        pieces: list[list[tuple[float, float]]] = [[]]
-        for x, y in self.points:
-            if y is None or not isfinite(y):
-                pieces.append([])
-            else:
-                pieces[-1].append((x, y))
-        return [piece for piece in pieces if piece]
+    def measured(self) -> list[tuple[float, float]]:
+        """The points that have a height."""
+        return [(x, y) for x, y in self.points if y is not None and isfinite(y)]
 
 
 @dataclass(frozen=True)
@@ -51,13 +45,10 @@ class LineChart:
     def description(self) -> str:
         """The chart in words: where each line begins and ends."""
         parts = []
-        for series in self.series:
-            if series.pieces:
-                (x0, y0), (x1, y1) = series.pieces[0][0], series.pieces[-1][-1]
-                parts.append(
-                    f"{series.label}: from {tick(round(y0, 3))} at {tick(x0)} to "
-                    f"{tick(round(y1, 3))} at {tick(x1)}"
-                )
+        for line in self.series:
+            for (x0, y0), (x1, y1) in zip(line.measured[:1], line.measured[-1:], strict=True):
+                first, last = tick(round(y0, 3)), tick(round(y1, 3))
+                parts.append(f"{line.label}: from {first} at {tick(x0)} to {last} at {tick(x1)}")
         if not parts:
             return "Nothing measured yet."
         return f"{self.y_label} against {self.x_label}. {'; '.join(parts)}."
@@ -133,7 +124,7 @@ class DotChart:
 
 def charts(table: TableResults) -> list[LineChart | DotChart]:
     """The charts of an experiment that have something to show."""
-    lines = [c for c in depth_charts(table) if any(series.pieces for series in c.series)]
+    lines = [c for c in depth_charts(table) if any(series.measured for series in c.series)]
     return [*lines, *dot_charts(table)]
 
 

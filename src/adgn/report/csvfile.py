@@ -20,7 +20,7 @@ def csv_table(table: TableResults) -> str:
     lines: list[dict[str, Any]] = []
     for (row, key), cell in table.cells.items():
         column = columns[key]
-        constant, paper = table.constant(column), published_normalised(cell)
+        constant, paper = table.constant(column), published_normalised(cell.published)
         lines.append(
             {
                 "experiment": experiment.name,

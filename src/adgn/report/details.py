@@ -63,7 +63,7 @@ def _facts(table: TableResults, cell: Cell) -> Pairs:
         ("published", form.moments(published) + in_paper),
         ("difference", difference),
         ("normalised accuracy", NORMALISED.moments(normalised_score(cell))),
-        ("published, normalised", NORMALISED.moments(published_normalised(cell))),
+        ("published, normalised", NORMALISED.moments(published_normalised(cell.published))),
         ("milliseconds per epoch", number_format("ms").moments(times)),
         ("trainable parameters", "" if cell.parameters is None else str(cell.parameters)),
         ("budget", cell.budget),

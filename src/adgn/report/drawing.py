@@ -27,8 +27,13 @@ PANEL = STYLE | {
     **{"text.color": MUTED, "figure.facecolor": GROUND},
     "text.parse_math": False,  # labels come from data: a dollar sign is no formula
 }
-RULE = {"color": LIGHT["rule"], "linewidth": 1, "zorder": 0}
-REFERENCE = {"color": MUTED, "linewidth": 1.5, "linestyle": (0, (5, 4)), "zorder": 1}
+RULE: dict[str, Any] = {"color": LIGHT["rule"], "linewidth": 1, "zorder": 0}
+REFERENCE: dict[str, Any] = {
+    "color": MUTED,
+    "linewidth": 1.5,
+    "linestyle": (0, (5, 4)),
+    "zorder": 1,
+}
 OPEN: dict[str, Any] = {
     **{"marker": "D", "markersize": 5.5, "markerfacecolor": GROUND, "markeredgewidth": 1.5},
     "markeredgecolor": LIGHT["s1"],
@@ -94,7 +99,7 @@ def _draw(
     if isinstance(chart, DotChart):
         _text(axes, chart.x_label, (0, 1), (-left, top - 28))
         _draw_dots(axes, chart)
-    elif not any(series.pieces for series in chart.series):
+    elif not any(series.measured for series in chart.series):
         _text(axes, "nothing measured yet", (0, 0.5), (0, 0))
     else:
         _draw_lines(axes, chart, small)
@@ -130,9 +135,9 @@ def _name_lines(axes: Axes, chart: LineChart) -> None:
     """Each line's name at its end, pushed apart where lines end close to each other."""
     box = axes.bbox
     ends = sorted(
-        (axes.transData.transform((1.0, series.pieces[-1][-1][1]))[1] - box.y0, index)
+        (axes.transData.transform((1.0, series.measured[-1][1]))[1] - box.y0, index)
         for index, series in enumerate(chart.series)
-        if series.pieces
+        if series.measured
     )
     steps = min(14.0, box.height / max(len(ends) - 1, 1)) * np.arange(len(ends))
     # Upwards by a step each where needed; what would leave the chart stays below its top.

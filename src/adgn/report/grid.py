@@ -9,10 +9,9 @@ from adgn.report.normalised import (
     has_normalised,
     normalised_score,
     published_normalised,
-    quoted_normalised,
 )
 from adgn.report.numbers import ABSENT, NumberFormat, metric_label, number_format, sentence
-from adgn.report.results import Cell, Column, Group, Moments, TableResults, over_runs
+from adgn.report.results import Cell, Column, Group, Moments, Published, TableResults, over_runs
 
 
 @dataclass(frozen=True)
@@ -138,15 +137,11 @@ def time_grid(table: TableResults) -> Grid | None:
         times = [(cell, over_runs(cell, cell.seconds_per_epoch)) for cell in cells]
         entries = tuple(_measured(number_format("ms"), *time) for time in times)
         blocks.append((Line("measured", row.title, entries),))
-    titles = [
-        c.title if c.layers is None else f"{c.group}, {c.layers}" if c.group else str(c.layers)
-        for c in experiment.columns
-    ]
     return Grid(
         f"{experiment.name}--epoch-time",
         f"{experiment.title}: milliseconds per epoch, evaluation included",
         "method",
-        tuple(map(Head, titles)),
+        tuple(Head(column.title) for column in experiment.columns),
         tuple(blocks),
     )
 
@@ -177,7 +172,7 @@ def _grid(table: TableResults, group: Group, caption: str, corner: str) -> Grid:
             texts = tuple(Entry(ABSENT if gap is None else form.signed(gap)) for gap in gaps)
             lines.append(Line("difference", "difference", texts))
         lines += _line("normalised", "normalised", NORMALISED, map(normalised_score, cells))
-        published = map(published_normalised, cells)
+        published = (published_normalised(cell.published) for cell in cells)
         lines += _line("published-normalised", "published, normalised", NORMALISED, published)
         repeats = tuple(Entry(repeats_text(table, cell)) for cell in cells)
         if any(entry.mean != ABSENT for entry in repeats):
@@ -189,7 +184,8 @@ def _grid(table: TableResults, group: Group, caption: str, corner: str) -> Grid:
         values = (quoted.values.get(column.key) for column in columns)
         lines = _line("quoted", f"{quoted.title} (published)", form, values)
         if lines:
-            more = (quoted_normalised(quoted.title, column) for column in columns)
+            places = (Published(mean=None, row=quoted.title, column=c.title) for c in columns)
+            more = map(published_normalised, places)
             lines += _line("quoted-normalised", "normalised", NORMALISED, more)
         blocks.append(tuple(lines))
     heads = [Head(c.title if c.layers is None else str(c.layers), c.note or "") for c in columns]

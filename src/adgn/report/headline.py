@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from adgn.report.grid import Entry, Line, grids, repeats_label, repeats_text, runs_text
-from adgn.report.markdown import escape_markdown, markdown_head, markdown_table
+from adgn.report.markdown import escape_markdown, markdown_entry, markdown_head, markdown_table
 from adgn.report.normalised import has_normalised
 from adgn.report.numbers import ABSENT, metric_label, sentence
 from adgn.report.results import Cell, ReportError, Results, TableResults
@@ -38,25 +38,19 @@ def headline_table(results: Results, experiment: str = "property") -> str:
     rows = []
     for block in grid.blocks:
         main = block[0]
-        if main.role == "constant" or (main.role == "measured" and _begun(main)):
+        begun = any(entry.cell and entry.cell.status != "waiting" for entry in main.entries)
+        if begun or main.role == "constant":
             cells = [_place(block, index) for index in range(len(grid.heads))]
             rows.append([escape_markdown(main.label), *cells])
     head = ["", *map(markdown_head, grid.heads)]
     return f"{markdown_table(head, rows)}\n{_legend(table)}\n"
 
 
-def _begun(line: Line) -> bool:
-    cells = [entry.cell for entry in line.entries if entry.cell is not None]
-    return any(cell.status != "waiting" for cell in cells)
-
-
 def _place(block: Sequence[Line], index: int) -> str:
     """What one method has in one column."""
+    main = block[0].entries[index]
     entries = {line.role: line.entries[index] for line in block}
-    main = entries.get("measured") or entries["constant"]
-    text = escape_markdown(main.text)
-    if main.best:
-        text = f"**{text}**"
+    text = markdown_entry(main)
     if main.cell is not None and _is_short(main.cell):
         text += f", {runs_text(main.cell)} runs"
     parts = [text, _in_brackets(entries.get("published"))]

@@ -40,7 +40,7 @@ def markdown_grid(grid: Grid) -> str:
     """A table of a report; the best measured value of each column is bold."""
     head = [grid.corner, *map(markdown_head, grid.heads)]
     rows = [
-        [_label(line), *(_entry(entry) for entry in line.entries)]
+        [_label(line), *(markdown_entry(entry) for entry in line.entries)]
         for block in grid.blocks
         for line in block
     ]
@@ -56,6 +56,7 @@ def _label(line: Line) -> str:
     return f"**{label}**" if line.role == "measured" else label
 
 
-def _entry(entry: Entry) -> str:
+def markdown_entry(entry: Entry) -> str:
+    """A number; bold where it is the best of its column."""
     text = escape_markdown(entry.text)
     return f"**{text}**" if entry.best else text

@@ -51,8 +51,8 @@ class NumberFormat:
     def signed(self, value: float) -> str:
         """A difference, with its sign unless it rounds to zero."""
         text = self.plain(value)
-        zero = not any(digit in text for digit in "123456789")
-        return text if zero or text.startswith(MINUS) or text == NOT_FINITE else f"+{text}"
+        positive = text[0] != MINUS and any(digit in text for digit in "123456789")
+        return f"+{text}" if positive else text
 
     def moments(self, value: Moments | None) -> str:
         """Mean ± standard deviation in one piece; empty where there is none."""
