@@ -24,7 +24,7 @@ from adgn.report import (
 )
 from adgn.report.charts import charts
 from adgn.report.markdown import escape_markdown, markdown_table
-from adgn.report.write import figure_svg
+from adgn.report.write import experiment_figure, figure_svg
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS, BENCH = ROOT / "results" / "reproduction", ROOT / "results" / "bench.json"
@@ -102,7 +102,11 @@ def page(found: Results | None) -> str:
 def images(found: Results | None) -> dict[str, str]:
     """The figures by file name."""
     tables = [] if found is None else found.tables
-    return {_image(table): figure_svg(table) for table in tables if charts(table)}
+    return {
+        _image(table): figure_svg(table, experiment_figure(table))
+        for table in tables
+        if charts(table)
+    }
 
 
 def readme(text: str, found: Results | None) -> str:

@@ -6,8 +6,6 @@ from math import isfinite
 from adgn.report.numbers import NOT_FINITE, NumberFormat, metric_label, number_format, tick
 from adgn.report.results import Cell, Column, Moments, TableResults
 
-OPEN_BARS = "A bar that ends at the left edge goes on to zero."
-
 
 @dataclass(frozen=True)
 class Series:
@@ -46,7 +44,8 @@ class LineChart:
         """The chart in words: where each line begins and ends."""
         parts = []
         for line in self.series:
-            for (x0, y0), (x1, y1) in zip(line.measured[:1], line.measured[-1:], strict=True):
+            if line.measured:
+                (x0, y0), (x1, y1) = line.measured[0], line.measured[-1]
                 first, last = tick(round(y0, 3)), tick(round(y1, 3))
                 parts.append(f"{line.label}: from {first} at {tick(x0)} to {last} at {tick(x1)}")
         if not parts:
@@ -130,13 +129,14 @@ def charts(table: TableResults) -> list[LineChart | DotChart]:
 
 def chart_notes(table: TableResults) -> list[str]:
     """How the charts of an experiment are read."""
-    dots = dot_charts(table)
-    notes = ["Filled dots: measured, with standard deviation.", "Open diamonds: published."]
-    return [
-        *(notes if dots else []),
-        *(["Dashed line: constant predictor."] if table.experiment.constant else []),
-        *([OPEN_BARS] if any(chart.open_bars for chart in dots) else []),
-    ]
+    dots, notes = dot_charts(table), []
+    if dots:
+        notes += ["Filled dots: measured, with standard deviation.", "Open diamonds: published."]
+    if table.experiment.constant:
+        notes.append("Dashed line: constant predictor.")
+    if any(chart.open_bars for chart in dots):
+        notes.append("A bar that ends at the left edge goes on to zero.")
+    return notes
 
 
 def depth_charts(table: TableResults) -> list[LineChart]:

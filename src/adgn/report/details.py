@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from adgn.report.grid import difference_to_published, repeats_label, repeats_text
+from adgn.report.grid import cell_entry, difference_to_published, repeats_label, repeats_text
 from adgn.report.normalised import NORMALISED, normalised_score, published_normalised
 from adgn.report.numbers import ABSENT, duration, number_format
 from adgn.report.results import Cell, Column, Row, TableResults
@@ -35,12 +35,9 @@ def cell_view(table: TableResults, row: Row, column: Column) -> dict[str, Any]:
 
 
 def _summary(table: TableResults, cell: Cell) -> str:
-    score = table.score(cell)
-    if score is None or cell.status in ("failed", "waiting"):
-        return "under way" if cell.status == "partial" else cell.status
-    text = number_format(table.experiment.metric.unit).moments(score)
-    number = repeats_text(table, cell)
-    if number == ABSENT:
+    score, number = table.score(cell), repeats_text(table, cell)
+    text = cell_entry(number_format(table.experiment.metric.unit), cell, score).text
+    if score is None or number == ABSENT:
         return text
     word = "epoch" if table.experiment.kind == "seconds" else "run"
     return f"{text}, {number} {word}{'' if number == '1' else 's'}"
@@ -79,8 +76,7 @@ def _runs(table: TableResults, cell: Cell) -> list[list[str]]:
     form = number_format(metric.unit)
     names = {"train": "train", "val": "validation", "test": "test"}
     splits = [s for s in names if any(metric.name in r.scores.get(s, {}) for r in cell.runs)]
-    scored = [names[split] for split in splits]
-    lines = [["seed", "split", *scored, "best epoch", "epochs", "time"]]
+    lines = [["seed", "split", *(names[s] for s in splits), "best epoch", "epochs", "time"]]
     for run in cell.runs:
         found = [run.scores.get(split, {}) for split in splits]
         scores = [form.plain(s[metric.name]) if metric.name in s else ABSENT for s in found]

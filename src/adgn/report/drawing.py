@@ -28,16 +28,12 @@ PANEL = STYLE | {
     "text.parse_math": False,  # labels come from data: a dollar sign is no formula
 }
 RULE: dict[str, Any] = {"color": LIGHT["rule"], "linewidth": 1, "zorder": 0}
-REFERENCE: dict[str, Any] = {
-    "color": MUTED,
-    "linewidth": 1.5,
-    "linestyle": (0, (5, 4)),
-    "zorder": 1,
-}
+REFERENCE = RULE | {"color": MUTED, "linewidth": 1.5, "linestyle": (0, (5, 4)), "zorder": 1}
 OPEN: dict[str, Any] = {
     **{"marker": "D", "markersize": 5.5, "markerfacecolor": GROUND, "markeredgewidth": 1.5},
     "markeredgecolor": LIGHT["s1"],
 }
+Point = tuple[float, float]
 
 
 def chart_svg(chart: LineChart | DotChart, *, small: bool = False) -> str:
@@ -77,15 +73,13 @@ def panels_figure(
     return figure
 
 
-def _size(chart: LineChart | DotChart, small: bool = False) -> tuple[float, float]:
+def _size(chart: LineChart | DotChart, small: bool = False) -> Point:
     if isinstance(chart, DotChart):
         return WIDTH, 68 + STEP * len(chart.dots)
     return SMALL if small else (WIDTH, 236)
 
 
-def _draw(
-    figure: Figure, chart: LineChart | DotChart, place: tuple[float, float], small: bool = False
-) -> None:
+def _draw(figure: Figure, chart: LineChart | DotChart, place: Point, small: bool = False) -> None:
     (x, y), (width, height) = place, _size(chart, small)
     left, top, right, bottom = 44.0, 24.0 if small else 42.0, 8.0, 22.0 if small else 34.0
     if isinstance(chart, DotChart):
@@ -182,19 +176,14 @@ def _draw_dots(axes: Axes, chart: DotChart) -> None:
 
 def _axes(figure: Figure, left: float, top: float, width: float, height: float) -> Axes:
     """Axes at a place, without matplotlib's own ticks and labels, which take long to draw."""
-    whole, high = figure.bbox.size
-    axes = figure.add_axes((left / whole, 1 - (top + height) / high, width / whole, height / high))
+    wide, high = figure.bbox.size
+    axes = figure.add_axes((left / wide, 1 - (top + height) / high, width / wide, height / high))
     axes.set_axis_off()
     return axes
 
 
 def _text(
-    axes: Axes,
-    words: str,
-    at: tuple[float, float],
-    shift: tuple[float, float],
-    coords: Any = "axes fraction",
-    **style: Any,
+    axes: Axes, words: str, at: Point, shift: Point, coords: Any = "axes fraction", **style: Any
 ) -> None:
     """Words at a place and some points away; where they are does not depend on a font."""
     axes.annotate(words, at, shift, coords, "offset points", annotation_clip=False, **style)

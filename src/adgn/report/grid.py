@@ -127,15 +127,13 @@ def grids(table: TableResults) -> list[Grid]:
 def time_grid(table: TableResults) -> Grid | None:
     """The time per epoch of each cell, where the experiment itself is not about that."""
     experiment = table.experiment
-    if experiment.kind == "seconds" or not any(
-        cell.seconds_per_epoch for cell in table.cells.values()
-    ):
+    if experiment.kind == "seconds" or not any(c.seconds_per_epoch for c in table.cells.values()):
         return None
     blocks = []
     for row in experiment.rows:
         cells = [table.cells[row.key, column.key] for column in experiment.columns]
         times = [(cell, over_runs(cell, cell.seconds_per_epoch)) for cell in cells]
-        entries = tuple(_measured(number_format("ms"), *time) for time in times)
+        entries = tuple(cell_entry(number_format("ms"), *time) for time in times)
         blocks.append((Line("measured", row.title, entries),))
     return Grid(
         f"{experiment.name}--epoch-time",
@@ -163,7 +161,8 @@ def _grid(table: TableResults, group: Group, caption: str, corner: str) -> Grid:
     for row in experiment.rows:
         cells = [table.cells[row.key, column.key] for column in columns]
         measured = tuple(
-            _measured(form, cell, table.score(cell), row.key in best[cell.column]) for cell in cells
+            cell_entry(form, cell, table.score(cell), row.key in best[cell.column])
+            for cell in cells
         )
         lines = [Line("measured", row.title, measured)]
         if any(cell.published for cell in cells):
@@ -205,7 +204,8 @@ def _entry(form: NumberFormat, value: Moments) -> Entry:
     return Entry(form.plain(value.mean), form.spread(value.std) if value.finite else "")
 
 
-def _measured(form: NumberFormat, cell: Cell, value: Moments | None, best: bool = False) -> Entry:
+def cell_entry(form: NumberFormat, cell: Cell, value: Moments | None, best: bool = False) -> Entry:
+    """What a cell has of a score, or the word for why it has none."""
     if value is None:
         words = {"done": ABSENT, "partial": "under way"}
         return Entry(words.get(cell.status, cell.status), cell=cell)

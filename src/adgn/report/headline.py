@@ -40,8 +40,8 @@ def headline_table(results: Results, experiment: str = "property") -> str:
         main = block[0]
         begun = any(entry.cell and entry.cell.status != "waiting" for entry in main.entries)
         if begun or main.role == "constant":
-            cells = [_place(block, index) for index in range(len(grid.heads))]
-            rows.append([escape_markdown(main.label), *cells])
+            places = (_place(block, index) for index in range(len(grid.heads)))
+            rows.append([escape_markdown(main.label), *places])
     head = ["", *map(markdown_head, grid.heads)]
     return f"{markdown_table(head, rows)}\n{_legend(table)}\n"
 
@@ -61,10 +61,8 @@ def _place(block: Sequence[Line], index: int) -> str:
     return "<br>".join(filter(None, parts))
 
 
-def _in_brackets(published: Entry | None) -> str:
-    if published is None or published.mean == ABSENT:
-        return ""
-    return f"({escape_markdown(published.text)})"
+def _in_brackets(entry: Entry | None) -> str:
+    return f"({escape_markdown(entry.text)})" if entry and entry.mean != ABSENT else ""
 
 
 def _is_short(cell: Cell) -> bool:
@@ -91,10 +89,7 @@ def _repeats(table: TableResults) -> str:
     if counts == {"1"} and not short:
         return "one run each" if table.experiment.kind != "seconds" else "one epoch each"
     label = repeats_label(table)
-    over = f"{_one_of(sorted(counts, key=int))} {label}" if counts else f"as many {label} as told"
+    numbers = " or ".join(sorted(counts, key=int)) or "as many"
+    over = f"{numbers} {label}{'' if counts else ' as told'}"
     more = ", or as many as a cell tells" if short and counts else ""
     return f"mean ± standard deviation over {over}{more}"
-
-
-def _one_of(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"

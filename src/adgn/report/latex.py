@@ -1,6 +1,6 @@
 r"""Tables in LaTeX, for `\usepackage{booktabs}`."""
 
-from adgn.report.grid import Entry, Grid, Line
+from adgn.report.grid import Grid, Line
 
 _SPECIALS = {
     **{c: f"\\{c}" for c in "{}$&#%_"},
@@ -48,12 +48,8 @@ def latex_grid(grid: Grid) -> str:
 
 
 def _line(line: Line) -> str:
-    label = escape_latex(line.label)
-    if not line.main:
-        label = rf"\quad {label}"
-    return " & ".join([label, *(_entry(entry) for entry in line.entries)]) + r" \\"
-
-
-def _entry(entry: Entry) -> str:
-    text = escape_latex(entry.text)
-    return rf"\textbf{{\boldmath {text}}}" if entry.best else text
+    texts = [("" if line.main else r"\quad ") + escape_latex(line.label)]
+    for entry in line.entries:
+        text = escape_latex(entry.text)
+        texts.append(rf"\textbf{{\boldmath {text}}}" if entry.best else text)
+    return " & ".join(texts) + r" \\"

@@ -44,9 +44,8 @@ def markdown_grid(grid: Grid) -> str:
         for block in grid.blocks
         for line in block
     ]
-    return f"{escape_markdown(grid.caption)}. Bold: the best of its column.\n\n" + markdown_table(
-        head, rows
-    )
+    caption = f"{escape_markdown(grid.caption)}. Bold: the best of its column."
+    return f"{caption}\n\n{markdown_table(head, rows)}"
 
 
 def _label(line: Line) -> str:

@@ -1,6 +1,7 @@
 """The report as one HTML page that needs nothing but a browser."""
 
 from collections.abc import Mapping
+from itertools import product
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -13,8 +14,6 @@ from adgn.report.drawing import chart_svg
 from adgn.report.grid import Grid, anchor, grids, time_grid
 from adgn.report.numbers import sentence
 from adgn.report.results import Results, TableResults
-
-TITLE = "A-DGN reproduction report"
 
 
 def html_page(results: Results) -> str:
@@ -41,7 +40,7 @@ def html_page(results: Results) -> str:
     # Styles and the script are inserted as they are; they are part of the package.
     template = environment.get_template("page.html")
     return template.render(
-        title=TITLE,
+        title="A-DGN reproduction report",
         version=adgn.__version__,
         theme=theme_css(),
         source=results.folder.name or str(results.folder),
@@ -62,8 +61,8 @@ def state_text(counts: Mapping[str, int]) -> str:
     total = sum(counts.values())
     if counts.get("done", 0) == total:
         return f"All {total} cells are done." if total != 1 else "The one cell is done."
-    names = [(name, counts.get(name, 0)) for name in ("done", "partial", "failed", "waiting")]
-    parts = [f"{count} {name}" for name, count in names if count]
+    names = ("done", "partial", "failed", "waiting")
+    parts = [f"{counts[name]} {name}" for name in names if counts.get(name)]
     return f"{total} cell{'s' if total != 1 else ''}: {', '.join(parts)}."
 
 
@@ -109,11 +108,7 @@ def _section(table: TableResults) -> dict[str, Any]:
         "time": None if time is None else (time, _widths(time)),
         "curves": _curves(table),
         "curves_validated": any(c.curve and c.curve.val for c in table.cells.values()),
-        "cells": [
-            cell_view(table, row, column)
-            for row in experiment.rows
-            for column in experiment.columns
-        ],
+        "cells": [cell_view(table, *at) for at in product(experiment.rows, experiment.columns)],
     }
 
 
@@ -121,9 +116,8 @@ def _curves(table: TableResults) -> list[tuple[str, str, list[str]]]:
     """For each column its title, what the curves show and the charts."""
     found = []
     for column in table.experiment.columns:
-        rows = table.experiment.rows
-        charts = (curve_chart(table, table.cells[row.key, column.key], row.title) for row in rows)
-        drawn = [chart for chart in charts if chart is not None]
+        cells = [(table.cells[row.key, column.key], row.title) for row in table.experiment.rows]
+        drawn = [chart for cell in cells if (chart := curve_chart(table, *cell)) is not None]
         if drawn:
             pictures = [chart_svg(chart, small=True) for chart in drawn]
             found.append((column.title, drawn[0].y_label, pictures))

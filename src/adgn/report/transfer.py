@@ -9,12 +9,7 @@ from adgn.experiments.transfer import TransferOutcome
 from adgn.nn import model_spec
 
 TRANSFER_COLUMNS = (
-    "model",
-    "distance",
-    "layers",
-    "test error",
-    "constant answer",
-    "arrived?",
+    *("model", "distance", "layers", "test error", "constant answer", "arrived?"),
     "gradient, first / last layer",
 )
 

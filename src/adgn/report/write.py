@@ -53,18 +53,13 @@ def write_report(results: Results, out: Path) -> ReportFiles:
         name = table.experiment.name
         contents[f"tables/{name}.md"] = markdown_report(table).encode()
         contents[f"tables/{name}.csv"] = csv_table(table).encode()
-        latex = "\n".join(latex_grid(grid) for grid in grids(table))
-        contents[f"tables/{name}.tex"] = latex.encode()
+        contents[f"tables/{name}.tex"] = "\n".join(map(latex_grid, grids(table))).encode()
         if charts(table):
-            figure = _figure(table)
-            contents[f"figures/{name}.svg"] = _svg(table, figure).encode()
+            figure = experiment_figure(table)
+            contents[f"figures/{name}.svg"] = figure_svg(table, figure).encode()
             contents[f"figures/{name}.png"] = figure_bytes(figure, "png")
     contents["index.html"] = html_page(results).encode()
-    paths = []
-    for name, content in contents.items():
-        path = out / name
-        _write(path, content)
-        paths.append(path)
+    paths = [_write(out / name, content) for name, content in contents.items()]
     return ReportFiles(out / "index.html", tuple(paths))
 
 
@@ -98,9 +93,19 @@ def markdown_report(table: TableResults, level: int = 1) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def figure_svg(table: TableResults) -> str:
-    """An experiment's figure as a file of its own; readable in light and dark surroundings."""
-    return _svg(table, _figure(table))
+def experiment_figure(table: TableResults) -> Figure:
+    """All charts of an experiment in one figure."""
+    drawn = charts(table)
+    if not drawn:
+        raise ReportError(f"experiment={table.experiment.name!r} has no measured cell to draw yet")
+    return panels_figure(drawn, table.experiment.title, chart_notes(table))
+
+
+def figure_svg(table: TableResults, figure: Figure) -> str:
+    """That figure as a file of its own; readable in light and dark surroundings."""
+    name, title = table.experiment.name, table.experiment.title
+    told = " ".join(f"{chart.title}: {chart.description}" for chart in charts(table))
+    return themed_svg(figure, name, title, told, theme_css()) + "\n"
 
 
 def collect(folder: Path, out: Path) -> list[Path]:
@@ -136,45 +141,24 @@ def collect(folder: Path, out: Path) -> list[Path]:
     for name in names:
         cells = sorted((folder / name / "cells").glob("*.json"))
         for path in [*cells, folder / name / "experiment.json"]:
-            target = out / path.relative_to(folder)
-            _write(target, path.read_bytes())
-            copied.append(target)
+            copied.append(_write(out / path.relative_to(folder), path.read_bytes()))
         for path in (out / name / "cells").glob("*.json"):
             if path not in copied:
                 path.unlink()
-    head = (folder / "reproduction.json").read_text(encoding="utf-8")
-    _write(out / "reproduction.json", _merged_head(head, previous, names))
-    return [*copied, out / "reproduction.json"]
+    head = json.loads((folder / "reproduction.json").read_text(encoding="utf-8"))
+    kept = [] if previous is None else [table.experiment.name for table in previous.tables]
+    everything = list(dict.fromkeys([*kept, *names]))
+    known = [name for name in EXPERIMENTS if name in everything]
+    head["experiments"] = [*known, *(name for name in everything if name not in EXPERIMENTS)]
+    text = json.dumps(head, indent=1, ensure_ascii=False) + "\n"
+    return [*copied, _write(out / "reproduction.json", text.encode())]
 
 
-def _merged_head(head: str, previous: Results | None, names: list[str]) -> bytes:
-    content = json.loads(head)
-    kept = [] if previous is None else [t.experiment.name for t in previous.tables]
-    known = list(EXPERIMENTS)
-    content["experiments"] = sorted(
-        dict.fromkeys([*kept, *names]),
-        key=lambda name: known.index(name) if name in known else len(known),
-    )
-    return (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode()
-
-
-def _figure(table: TableResults) -> Figure:
-    drawn = charts(table)
-    if not drawn:
-        raise ReportError(f"experiment={table.experiment.name!r} has no measured cell to draw yet")
-    return panels_figure(drawn, table.experiment.title, chart_notes(table))
-
-
-def _svg(table: TableResults, figure: Figure) -> str:
-    told = " ".join(f"{chart.title}: {chart.description}" for chart in charts(table))
-    experiment = table.experiment
-    return themed_svg(figure, experiment.name, experiment.title, told, theme_css()) + "\n"
-
-
-def _write(path: Path, content: bytes) -> None:
+def _write(path: Path, content: bytes) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, content)
+        return path
     except (OSError, RunError) as error:
         cause = error if isinstance(error, OSError) else error.__cause__
         why = getattr(cause, "strerror", None) or cause
