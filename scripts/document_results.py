@@ -22,9 +22,9 @@ from adgn.report import (
     read_results,
     reproduce_command,
 )
-from adgn.report.charts import depth_charts, dot_charts
+from adgn.report.charts import charts
 from adgn.report.markdown import escape_markdown, markdown_table
-from adgn.report.write import figure_svg
+from adgn.report.write import experiment_figure, figure_svg
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS, BENCH = ROOT / "results" / "reproduction", ROOT / "results" / "bench.json"
@@ -88,7 +88,7 @@ def page(found: Results | None) -> str:
     parts = [head]
     for table in found.tables:
         text = markdown_report(table, level=2)
-        if _drawn(table):
+        if charts(table):
             text += f"\n![{escape_markdown(_alternative(table))}](images/{_image(table)})\n"
         parts.append(text)
     names = {table.experiment.name for table in found.tables}
@@ -102,7 +102,11 @@ def page(found: Results | None) -> str:
 def images(found: Results | None) -> dict[str, str]:
     """The figures by file name."""
     tables = [] if found is None else found.tables
-    return {_image(table): figure_svg(table) for table in tables if _drawn(table)}
+    return {
+        _image(table): figure_svg(table, experiment_figure(table))
+        for table in tables
+        if charts(table)
+    }
 
 
 def readme(text: str, found: Results | None) -> str:
@@ -129,7 +133,7 @@ def headline(found: Results | None) -> str:
 def figure(found: Results | None) -> str:
     """The figure of the same experiment."""
     table = _table(found, HEADLINE)
-    if table is None or not _drawn(table):
+    if table is None or not charts(table):
         return f"{NOT_MEASURED}: `adgn reproduce {HEADLINE}` measures what it shows."
     return (
         f"![{escape_markdown(_alternative(table))}](docs/images/{_image(table)})\n\n"
@@ -176,11 +180,6 @@ def speed() -> str:
 def _least(values: list[float | None], ours: float | None) -> str:
     there = [value for value in values if value is not None]
     return f"{min(there) / ours:.1f}" if there and ours else "–"
-
-
-def _drawn(table: TableResults) -> bool:
-    lines = [series for chart in depth_charts(table) for series in chart.series]
-    return bool(dot_charts(table)) or any(series.pieces for series in lines)
 
 
 def _image(table: TableResults) -> str:

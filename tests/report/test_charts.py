@@ -1,7 +1,4 @@
-from itertools import pairwise
-
-from hypothesis import given
-from hypothesis import strategies as st
+import pytest
 
 from adgn.report.charts import (
     Dot,
@@ -10,42 +7,21 @@ from adgn.report.charts import (
     curve_chart,
     depth_charts,
     dot_charts,
-    limits,
-    ticks,
 )
+from adgn.report.numbers import number_format
 from adgn.report.results import Moments
 
 
-@given(st.floats(-1e5, 1e5), st.floats(1e-3, 1e5), st.integers(3, 6))
-def test_ticks_are_inside_evenly_spaced_and_not_too_many(low, width, count):
-    found = ticks(low, low + width, count)
-    slack = 1e-6 * width
-    assert 1 <= len(found) <= 2 * count + 2
-    assert all(low - slack <= tick <= low + width + slack for tick in found)
-    steps = [b - a for a, b in pairwise(found)]
-    assert all(abs(step - steps[0]) <= slack + 1e-9 * abs(low) for step in steps)
-
-
-def test_an_empty_range_has_one_tick():
-    assert ticks(2.0, 2.0) == [2.0]
-
-
-def test_a_single_value_gets_a_range():
-    for value in (0.0, 3.0, -2.0):
-        low, high = limits([value])
-        assert low < value < high
-
-
-def test_gaps_split_a_line():
+def test_points_without_a_height_are_not_measured():
     line = Series("a", ((1, 1.0), (2, None), (3, 2.0), (4, float("inf")), (5, 3.0), (6, 4.0)))
-    assert line.pieces == [[(1, 1.0)], [(3, 2.0)], [(5, 3.0), (6, 4.0)]]
+    assert line.measured == [(1, 1.0), (3, 2.0), (5, 3.0), (6, 4.0)]
 
 
 def test_depth_charts_hold_the_scores_in_percent(sample):
     table = sample.tables[3]
     photo, computers = depth_charts(table)
     assert photo.log_x
-    assert photo.reference == ("constant predictor", 25.0)
+    assert photo.reference == 25.0
     score = table.cells["gcn", "photo-10"].score.mean
     assert dict(photo.series[0].points)[10] == 100 * score
     assert dict(computers.series[0].points)[30] is None
@@ -80,3 +56,18 @@ def test_the_axis_has_room_for_every_deviation():
     assert high > 18.0
     assert chart.open_bars
     assert not DotChart("k", "t", "x", dots).open_bars
+
+
+@pytest.mark.parametrize("value", [0.0, 3.0, -2.0])
+def test_a_single_value_gets_a_range(value):
+    low, high = DotChart("k", "t", "x", (Dot("a", Moments(mean=value), None),)).span
+    assert low < value < high
+
+
+def test_numbers_of_the_description_are_those_of_the_tables(sample):
+    dots = (Dot("a", Moments(mean=-0.4), Moments(mean=-0.5455)), Dot("b", None, None))
+    text = DotChart("k", "t", "x", dots).description
+    assert text == "x. a: measured −0.400, published −0.546; b: measured none, published none."
+    for table in sample.tables:
+        decimals = number_format(table.experiment.metric.unit).decimals
+        assert {chart.decimals for chart in dot_charts(table)} <= {decimals}

@@ -10,11 +10,11 @@ def view(table, row, column):
 
 def test_a_cell_tells_where_its_number_comes_from(sample):
     found = view(sample.tables[0], "gcn", "sssp")
-    facts = dict(found.facts)
+    facts = dict(found["facts"])
     assert facts["published"] == "0.847 ± 0.003 (“GCN”, “Eccentricity” in the paper)"
     assert facts["trainable parameters"] == "6061"
     assert facts["date"] == "2026-11-16"
-    assert found.run_heads == [
+    assert found["runs"][0] == [
         "seed",
         "split",
         "validation",
@@ -23,36 +23,38 @@ def test_a_cell_tells_where_its_number_comes_from(sample):
         "epochs",
         "time",
     ]
-    assert [run[0] for run in found.runs] == ["41", "95", "12", "35"]
-    assert found.runs[0][4:] == ["540", "640", "5 min 0 s"]
-    assert ("model.num_layers", "20") in found.settings
-    assert ("trials", "6, 1 failed") in found.search
-    assert ("model.epsilon", "1.0, 0.1") in found.search
-    assert ("git_commit", "–") in found.environment
+    assert [run[0] for run in found["runs"][1:]] == ["41", "95", "12", "35"]
+    assert found["runs"][1][4:] == ["540", "640", "5 min 0 s"]
+    groups = dict(found["groups"])
+    assert list(groups) == ["Selected settings", "Search", "Environment"]
+    assert ("model.num_layers", "20") in groups["Selected settings"]
+    assert ("trials", "6, 1 failed") in groups["Search"]
+    assert ("model.epsilon", "1.0, 0.1") in groups["Search"]
+    assert ("git_commit", "–") in groups["Environment"]
 
 
 def test_settings_of_a_split(sample):
     found = view(sample.tables[2], "mlp", "texas")
-    assert found.settings_by_split == [("0", [("model.num_layers", "4")])]
+    assert ("Selected settings, split 0", [("model.num_layers", "4")]) in found["groups"]
 
 
 def test_summaries(sample):
     table = sample.tables[0]
-    assert view(table, "gat", "sssp").summary == "failed"
-    assert view(table, "gin", "sssp").summary == "waiting"
-    assert view(table, "gin", "diameter").summary.endswith(", 2 of 4 runs")
-    assert view(table, "gcnii", "laplacian").summary == "not finite, 4 runs"
-    assert view(table, "gcnii", "sssp").summary == "0.650, 1 of 4 runs"
-    assert view(sample.tables[1], "gcn", "sssp").summary == "0.310 ± 0.004, 3 epochs"
-    assert view(sample.tables[4], "adgn", "radius-2").summary == "100.00, 1 run"
+    assert view(table, "gat", "sssp")["summary"] == "failed"
+    assert view(table, "gin", "sssp")["summary"] == "waiting"
+    assert view(table, "gin", "diameter")["summary"].endswith(", 2 of 4 runs")
+    assert view(table, "gcnii", "laplacian")["summary"] == "not finite, 4 runs"
+    assert view(table, "gcnii", "sssp")["summary"] == "0.650, 1 of 4 runs"
+    assert view(sample.tables[1], "gcn", "sssp")["summary"] == "0.310 ± 0.004, 3 epochs"
+    assert view(sample.tables[4], "adgn", "radius-2")["summary"] == "100.00, 1 run"
 
 
 def test_titles_of_depth_cells_name_data_set_and_layers(sample):
-    assert view(sample.tables[3], "gcn", "photo-5").title == "GCN, photo, 5 layers"
+    assert view(sample.tables[3], "gcn", "photo-5")["title"] == "GCN, photo, 5 layers"
 
 
 def test_trees_tell_both_accuracies(sample):
-    facts = dict(view(sample.tables[4], "adgn", "radius-2").facts)
+    facts = dict(view(sample.tables[4], "adgn", "radius-2")["facts"])
     assert facts["train accuracy"] == "100.00"
     assert facts["normalised accuracy"] == "3.13"
     assert facts["published, normalised"] == "3.13"

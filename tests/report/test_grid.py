@@ -4,11 +4,11 @@ from adgn.report.grid import difference_to_published, grids, runs_text, time_gri
 
 
 def block(grid, title):
-    return next(b for b in grid.blocks if b.lines[0].label == title)
+    return next(b for b in grid.blocks if b[0].label == title)
 
 
 def texts(block, role):
-    return [e.text for line in block.lines if line.role == role for e in line.entries]
+    return [e.text for line in block if line.role == role for e in line.entries]
 
 
 def test_measured_published_difference_and_runs(sample):
@@ -48,8 +48,8 @@ def test_a_single_run_has_no_deviation(sample):
 
 def test_a_row_without_published_values_has_no_such_lines(sample):
     (grid,) = grids(sample.tables[0])
-    ours = next(b for b in grid.blocks if b.lines[0].label.startswith("Ours"))
-    assert [line.role for line in ours.lines] == ["measured", "runs"]
+    ours = next(b for b in grid.blocks if b[0].label.startswith("Ours"))
+    assert [line.role for line in ours] == ["measured", "runs"]
 
 
 def test_the_best_of_each_column_by_the_direction_of_the_metric(sample):
@@ -63,9 +63,9 @@ def test_the_best_of_each_column_by_the_direction_of_the_metric(sample):
                 and table.score(cell).finite
             }
             best = [
-                b.lines[0].label
+                b[0].label
                 for b in grid.blocks
-                if b.lines[0].role == "measured" and b.lines[0].entries[index].best
+                if b[0].role == "measured" and b[0].entries[index].best
             ]
             assert best == [choose(means, key=means.get)]
 
@@ -92,7 +92,7 @@ def test_a_depth_experiment_has_a_table_per_data_set(sample):
 
 def test_times_per_epoch_in_milliseconds(sample):
     cell = sample.tables[0].cells["gcn", "sssp"]
-    entry = time_grid(sample.tables[0]).blocks[0].lines[0].entries[2]
+    entry = time_grid(sample.tables[0]).blocks[0][0].entries[2]
     assert entry.mean == f"{1000 * cell.seconds_per_epoch.mean:.1f}"
     assert time_grid(sample.tables[1]) is None
 
@@ -105,7 +105,7 @@ def test_a_time_has_its_deviation_over_the_epochs_though_there_is_one_run(sample
     assert len(cell.runs) == 1
     assert texts(mine, "measured") == ["0.310 ± 0.004"] * 2
     assert texts(mine, "published")[1] == f"{cell.published.mean:.3f} ± {cell.published.std:.3f}"
-    (line,) = [line for line in mine.lines if line.role == "runs"]
+    (line,) = [line for line in mine if line.role == "runs"]
     assert (line.label, line.entries[0].text) == ("epochs timed", "3")
 
 
@@ -119,7 +119,7 @@ def test_trees_have_their_normalised_accuracy_next_to_the_published_one(sample):
     (grid,) = grids(table)
     assert grid.caption.endswith("normalised: accuracy in percent per trained unit")
     mine = block(grid, "A-DGN")
-    assert [line.role for line in mine.lines] == [
+    assert [line.role for line in mine] == [
         *("measured", "published", "difference", "normalised", "published-normalised", "runs")
     ]
     scores = [table.cells["adgn", f"radius-{r}"].score.mean for r in (2, 3, 4, 5)]
@@ -133,5 +133,5 @@ def test_trees_have_their_normalised_accuracy_next_to_the_published_one(sample):
 
 def test_other_tables_have_no_normalised_lines(sample):
     for table in sample.tables[:4]:
-        roles = {line.role for g in grids(table) for b in g.blocks for line in b.lines}
+        roles = {line.role for g in grids(table) for b in g.blocks for line in b}
         assert not {role for role in roles if "normalised" in role}

@@ -34,12 +34,12 @@ def test_a_table_has_as_many_cells_in_each_line_as_columns(sample, index):
         for name in ("table", "tabular"):
             assert text.count(f"\\begin{{{name}}}") == text.count(f"\\end{{{name}}}") == 1
         lines = [line for line in text.splitlines() if line.endswith(r"\\")]
-        assert len(lines) == 1 + sum(len(block.lines) for block in grid.blocks)
+        assert len(lines) == 1 + sum(len(block) for block in grid.blocks)
         for line in lines:
             assert len(re.findall(r"(?<!\\)&", line)) == len(grid.heads)
 
 
 def test_the_best_value_is_bold(sample):
     (grid,) = grids(sample.tables[0])
-    (best,) = [b.lines[0].entries[0] for b in grid.blocks if b.lines[0].entries[0].best]
+    (best,) = [b[0].entries[0] for b in grid.blocks if b[0].entries[0].best]
     assert rf"\textbf{{\boldmath {escape_latex(best.text)}}}" in latex_grid(grid)

@@ -16,7 +16,7 @@ def test_a_renderer_finds_the_same_texts_in_the_table(sample, index):
             re.sub(r"</?(strong|em)>", "", cell).strip()
             for cell in re.findall(r"<td[^>]*>(.*?)</td>", html)
         ]
-        lines = [line for block in grid.blocks for line in block.lines]
+        lines = [line for block in grid.blocks for line in block]
         assert len(cells) == len(lines) * (1 + len(grid.heads))
         texts = [text for line in lines for text in (line.label, *(e.text for e in line.entries))]
         unescaped = [

@@ -4,7 +4,7 @@ import pytest
 
 from adgn.experiments.registry import EXPERIMENTS
 from adgn.report import ReportError, collect, read_results, write_report
-from adgn.report.write import figure_svg, markdown_report
+from adgn.report.write import experiment_figure, markdown_report
 from tests.report.sample import TABLES, build_results, property_table, time_table, write
 
 
@@ -32,7 +32,7 @@ def test_an_experiment_that_has_not_begun(tmp_path):
     assert not (tmp_path / "out" / "figures").exists()
     assert "28 cells: 28 waiting." in written.page.read_text()
     with pytest.raises(ReportError, match="experiment='property' has no measured cell"):
-        figure_svg(results.tables[0])
+        experiment_figure(results.tables[0])
 
 
 def test_the_markdown_page_tells_notes_and_failures(sample):

@@ -1,10 +1,7 @@
 """The measurements as pictures: PNG and SVG, readable without colour vision."""
 
-import io
 from collections.abc import Mapping, Sequence
-from itertools import cycle
 from pathlib import Path
-from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -14,6 +11,7 @@ from matplotlib.patches import Circle
 from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
+from adgn._util.figures import LIGHT, STYLE, figure_bytes, line_style
 from adgn._util.files import write_file
 from adgn.analysis.energy import EnergyByLayer
 from adgn.analysis.gradients import GradientNorms
@@ -21,22 +19,6 @@ from adgn.analysis.layer_spectra import LayerSpectrum
 from adgn.analysis.node_spectra import NodeSpectrum
 from adgn.analysis.perturbation import PerturbationGrowth
 from adgn.analysis.sensitivity import DistanceProfile
-
-# Okabe and Ito's colours, told apart with any kind of colour vision; each comes with a marker
-# of its own, so that the lines are told apart in grey as well.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-# Any: matplotlib's stubs type the keys as a literal of all settings.
-_STYLE: dict[Any, Any] = {
-    "font.size": 11.0,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.alpha": 0.3,
-    "legend.frameon": False,
-    "svg.hashsalt": "adgn",  # the same picture is the same file
-    "svg.fonttype": "path",
-}
 
 
 def eigenvalue_figure(
@@ -69,17 +51,17 @@ def eigenvalue_figure(
     else:
         centre, radius, region = -1 / epsilon, 1 / epsilon, "stable: |1 + ελ| ≤ 1"
     axes.add_patch(
-        Circle((centre, 0), radius, color=COLOURS[5], alpha=0.2, linewidth=0, label=region)
+        Circle((centre, 0), radius, color=LIGHT["s5"], alpha=0.2, linewidth=0, label=region)
     )
-    axes.add_patch(Circle((centre, 0), radius, fill=False, color=COLOURS[5], linewidth=1))
-    for (label, values), colour, marker in zip(groups, COLOURS, MARKERS, strict=False):
-        numbers = values.detach().cpu()
+    axes.add_patch(Circle((centre, 0), radius, fill=False, color=LIGHT["s5"], linewidth=1))
+    for index, (label, values) in enumerate(groups):
+        numbers, style = values.detach().cpu(), line_style(index)
         axes.scatter(
             numbers.real.numpy(),
             numbers.imag.numpy(),
             s=14,
-            color=colour,
-            marker=marker,
+            color=style["color"],
+            marker=style["marker"],
             alpha=0.6,
             linewidths=0,
             label=label,
@@ -128,16 +110,13 @@ def save_figure(figure: Figure, stem: Path) -> tuple[Path, Path]:
     """Writes `stem.png` and `stem.svg`, each whole or not at all, and returns their paths."""
     stem.parent.mkdir(parents=True, exist_ok=True)
     paths = stem.with_name(f"{stem.name}.png"), stem.with_name(f"{stem.name}.svg")
-    with mpl.rc_context(_STYLE):
-        for path, metadata in zip(paths, ({"Software": None}, {"Date": None}), strict=True):
-            buffer = io.BytesIO()
-            figure.savefig(buffer, format=path.suffix[1:], dpi=150, metadata=metadata)
-            write_file(path, buffer.getvalue())
+    write_file(paths[0], figure_bytes(figure, "png"))
+    write_file(paths[1], figure_bytes(figure, "svg"))
     return paths
 
 
 def _figure(title: str) -> tuple[Figure, Axes]:
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure = Figure(figsize=(6.4, 4.6), layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.add_subplot()
@@ -152,14 +131,12 @@ def _log_lines(
     if not lines:
         raise ValueError("there is nothing to draw; pass at least one model's measurement")
     figure, axes = _figure(title)
-    for (name, (at, values)), colour, marker in zip(
-        lines.items(), cycle(COLOURS), cycle(MARKERS), strict=False
-    ):
+    for index, (name, (at, values)) in enumerate(lines.items()):
         heights = values.detach().cpu()
         places = range(len(heights)) if at is None else at.cpu().numpy()
         # Zeros have no place on a logarithmic axis: the line ends where nothing arrives any more.
         heights = heights.where(heights > 0, float("nan"))
-        axes.plot(places, heights.numpy(), color=colour, marker=marker, markersize=5, label=name)
+        axes.plot(places, heights.numpy(), markersize=5, label=name, **line_style(index))
     axes.set_yscale("log")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     axes.set_xlabel(xlabel)
@@ -170,7 +147,7 @@ def _log_lines(
 
 def _legend_below(axes: Axes) -> None:
     handles, labels = axes.get_legend_handles_labels()
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         axes.figure.legend(handles, labels, loc="outside lower center", ncols=min(3, len(labels)))
 
 

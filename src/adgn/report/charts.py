@@ -1,23 +1,10 @@
 """What the figures of a report show, before any drawing: lines and dots with their labels."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from math import ceil, floor, isfinite, log10
+from dataclasses import dataclass, replace
+from math import isfinite
 
-from adgn.report.numbers import NOT_FINITE, metric_label, number_format
+from adgn.report.numbers import NOT_FINITE, NumberFormat, metric_label, number_format, tick
 from adgn.report.results import Cell, Column, Moments, TableResults
-
-__all__ = [
-    "Dot",
-    "DotChart",
-    "LineChart",
-    "Series",
-    "curve_chart",
-    "depth_charts",
-    "dot_charts",
-    "limits",
-    "ticks",
-]
 
 
 @dataclass(frozen=True)
@@ -28,15 +15,9 @@ class Series:
     points: tuple[tuple[float, float | None], ...]
 
     @property
-    def pieces(self) -> list[list[tuple[float, float]]]:
-        """The stretches between gaps."""
-        pieces: list[list[tuple[float, float]]] = [[]]
-        for x, y in self.points:
-            if y is None or not isfinite(y):
-                pieces.append([])
-            else:
-                pieces[-1].append((x, y))
-        return [piece for piece in pieces if piece]
+    def measured(self) -> list[tuple[float, float]]:
+        """The points that have a height."""
+        return [(x, y) for x, y in self.points if y is not None and isfinite(y)]
 
 
 @dataclass(frozen=True)
@@ -46,7 +27,7 @@ class LineChart:
     Attributes:
         x_ticks: The marked places; empty for a choice by the range.
         log_x: Whether equal ratios are equal distances.
-        reference: A level to compare with, and its label.
+        reference: A level to compare with: the constant predictor's.
     """
 
     key: str
@@ -56,7 +37,20 @@ class LineChart:
     series: tuple[Series, ...]
     x_ticks: tuple[float, ...] = ()
     log_x: bool = False
-    reference: tuple[str, float] | None = None
+    reference: float | None = None
+
+    @property
+    def description(self) -> str:
+        """The chart in words: where each line begins and ends."""
+        parts = []
+        for line in self.series:
+            if line.measured:
+                (x0, y0), (x1, y1) = line.measured[0], line.measured[-1]
+                first, last = tick(round(y0, 3)), tick(round(y1, 3))
+                parts.append(f"{line.label}: from {first} at {tick(x0)} to {last} at {tick(x1)}")
+        if not parts:
+            return "Nothing measured yet."
+        return f"{self.y_label} against {self.x_label}. {'; '.join(parts)}."
 
 
 @dataclass(frozen=True)
@@ -77,7 +71,7 @@ class DotChart:
     title: str
     x_label: str
     dots: tuple[Dot, ...]
-    reference: tuple[str, float] | None = None
+    reference: float | None = None
     log_x: bool = False
     decimals: int = 3
 
@@ -87,26 +81,62 @@ class DotChart:
 
         On a logarithmic axis a deviation that reaches zero or less has no end to make room for.
         """
-        values = [] if self.reference is None else [self.reference[1]]
-        for dot in self.dots:
-            for value in (dot.measured, dot.published):
-                if value is not None and value.mean is not None and value.finite:
-                    spread = value.std or 0.0
-                    values += [value.mean - spread, value.mean, value.mean + spread]
-        if not self.log_x:
-            return limits(values)
-        positive = [value for value in values if value > 0]
-        return min(positive) / 1.3, max(positive) * 1.3
+        values = [] if self.reference is None else [self.reference]
+        for mean, std in self.shown:
+            values += [mean - std, mean, mean + std]
+        if self.log_x:
+            positive = [value for value in values if value > 0]
+            return min(positive) / 1.3, max(positive) * 1.3
+        low, high = min(values), max(values)
+        air = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
+        return low - air, high + air
 
     @property
     def open_bars(self) -> bool:
         """Whether a deviation goes beyond the axis, which is logarithmic."""
-        values = [value for dot in self.dots for value in (dot.measured, dot.published)]
-        return self.log_x and any(
-            value.mean is not None and value.std is not None and value.std >= value.mean
-            for value in values
-            if value is not None
-        )
+        return self.log_x and any(std >= mean for mean, std in self.shown)
+
+    @property
+    def description(self) -> str:
+        """The chart in words, with the numbers as the tables have them."""
+        written = NumberFormat(self.decimals)
+
+        def number(value: Moments | None) -> str:
+            return written.plain(value.mean) if value is not None and value.finite else "none"
+
+        parts = [
+            f"{dot.label}: measured {number(dot.measured)}, published {number(dot.published)}"
+            for dot in self.dots
+        ]
+        return f"{self.x_label}. {'; '.join(parts)}."
+
+    @property
+    def shown(self) -> list[tuple[float, float]]:
+        """Mean and deviation of all that is drawn."""
+        return [
+            (value.mean, value.std or 0.0)
+            for dot in self.dots
+            for value in (dot.measured, dot.published)
+            if value is not None and value.mean is not None and value.finite
+        ]
+
+
+def charts(table: TableResults) -> list[LineChart | DotChart]:
+    """The charts of an experiment that have something to show."""
+    lines = [c for c in depth_charts(table) if any(series.measured for series in c.series)]
+    return [*lines, *dot_charts(table)]
+
+
+def chart_notes(table: TableResults) -> list[str]:
+    """How the charts of an experiment are read."""
+    dots, notes = dot_charts(table), []
+    if dots:
+        notes += ["Filled dots: measured, with standard deviation.", "Open diamonds: published."]
+    if table.experiment.constant:
+        notes.append("Dashed line: constant predictor.")
+    if any(chart.open_bars for chart in dots):
+        notes.append("A bar that ends at the left edge goes on to zero.")
+    return notes
 
 
 def depth_charts(table: TableResults) -> list[LineChart]:
@@ -114,18 +144,18 @@ def depth_charts(table: TableResults) -> list[LineChart]:
     experiment = table.experiment
     if experiment.kind != "depth":
         return []
-    charts = []
+    found = []
     for group in table.groups:
-        columns = group.columns
+        layers = [float(column.layers or 0) for column in group.columns]
         lines = []
         for row in experiment.rows:
-            points = tuple(
-                (float(column.layers or 0), _shown(table, table.cells[row.key, column.key]))
-                for column in columns
-            )
-            lines.append(Series(row.title, points))
-        layers = [float(column.layers or 0) for column in columns]
-        charts.append(
+            scores = [
+                _scaled(table, table.score(cell))
+                for cell in (table.cells[row.key, column.key] for column in group.columns)
+            ]
+            heights = [score.mean if score and score.finite else None for score in scores]
+            lines.append(Series(row.title, tuple(zip(layers, heights, strict=True))))
+        found.append(
             LineChart(
                 key=group.key,
                 title=group.title or experiment.title,
@@ -134,49 +164,38 @@ def depth_charts(table: TableResults) -> list[LineChart]:
                 series=tuple(lines),
                 x_ticks=tuple(layers),
                 log_x=min(layers) > 0 and max(layers) >= 10 * min(layers),
-                reference=_reference(table, columns[0]),
+                reference=_reference(table, group.columns[0]),
             )
         )
-    return charts
+    return found
 
 
 def dot_charts(table: TableResults) -> list[DotChart]:
-    """Measured and published values, one chart per column."""
+    """Measured and published values, one chart per column where there are any."""
     experiment = table.experiment
     if experiment.kind == "depth":
         return []
-    charts = []
+    found = []
     for column in experiment.columns:
         dots = []
         for row in experiment.rows:
             cell = table.cells[row.key, column.key]
             score = _scaled(table, table.score(cell))
-            word: str = "" if score is not None and score.finite else cell.status
-            if score is not None and not score.finite:
-                word = NOT_FINITE
+            word = "" if score and score.finite else NOT_FINITE if score else cell.status
             dots.append(Dot(row.title, score, _scaled(table, cell.published), word))
-        shown = [
-            value.mean
-            for dot in dots
-            for value in (dot.measured, dot.published)
-            if value is not None and value.mean is not None and value.finite
-        ]
-        if not shown:
-            continue
-        title = f"{column.title}, {column.note}" if column.note else column.title
-        wide = experiment.kind == "seconds" and min(shown) > 0 and max(shown) > 20 * min(shown)
-        charts.append(
-            DotChart(
-                key=f"{experiment.name}--{column.key}",
-                title=title,
-                x_label=metric_label(experiment.metric),
-                dots=tuple(dots),
-                reference=_reference(table, column),
-                log_x=wide,
-                decimals=number_format(experiment.metric.unit).decimals,
-            )
+        chart = DotChart(
+            key=f"{experiment.name}--{column.key}",
+            title=f"{column.title}, {column.note}" if column.note else column.title,
+            x_label=metric_label(experiment.metric),
+            dots=tuple(dots),
+            reference=_reference(table, column),
+            decimals=number_format(experiment.metric.unit).decimals,
         )
-    return charts
+        means = [mean for mean, _ in chart.shown]
+        if means:
+            wide = experiment.kind == "seconds" and 0 < 20 * min(means) < max(means)
+            found.append(replace(chart, log_x=wide))
+    return found
 
 
 def curve_chart(table: TableResults, cell: Cell, title: str) -> LineChart | None:
@@ -184,60 +203,28 @@ def curve_chart(table: TableResults, cell: Cell, title: str) -> LineChart | None
     curve = cell.curve
     if curve is None or not curve.epochs:
         return None
-    known = curve.metric == table.experiment.metric.name
-    train = tuple(zip(map(float, curve.epochs), curve.train, strict=False))
-    val = tuple(zip(map(float, curve.epochs), curve.val, strict=False))
+    metric, epochs = table.experiment.metric, [float(epoch) for epoch in curve.epochs]
+    lines = {"train": curve.train, "validation": curve.val}
     return LineChart(
         key=f"curve-{cell.experiment}--{cell.row}--{cell.column}",
         title=title,
         x_label="epoch",
         # As they are stored: shares, not percent.
-        y_label=table.experiment.metric.title if known else curve.metric,
-        series=(Series("train", train), Series("validation", val)),
+        y_label=metric.title if curve.metric == metric.name else curve.metric,
+        series=tuple(
+            Series(name, tuple(zip(epochs, scores, strict=False))) for name, scores in lines.items()
+        ),
     )
-
-
-def limits(values: Sequence[float]) -> tuple[float, float]:
-    """A range with some air around the values."""
-    low, high = min(values), max(values)
-    air = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
-    return low - air, high + air
-
-
-def ticks(low: float, high: float, count: int = 5) -> list[float]:
-    """Round numbers within a range, about `count` of them.
-
-    Example:
-        >>> ticks(0.13, 0.94)
-        [0.2, 0.4, 0.6, 0.8]
-    """
-    if high <= low:
-        return [low]
-    rough = (high - low) / count
-    power = 10.0 ** floor(log10(rough))
-    # The round step whose ratio to the wished one is nearest to 1.
-    step = min((s * power for s in (1, 2, 5, 10)), key=lambda s: abs(log10(s / rough)))
-    digits = max(0, -floor(log10(step)))
-    return [round(k * step, digits) + 0.0 for k in range(ceil(low / step), floor(high / step) + 1)]
 
 
 def _scaled(table: TableResults, value: Moments | None) -> Moments | None:
     if value is None:
         return None
     scale = number_format(table.experiment.metric.unit).scale
-    return Moments(
-        mean=None if value.mean is None else scale * value.mean,
-        std=None if value.std is None else scale * value.std,
-    )
+    mean, std = (None if x is None else scale * x for x in (value.mean, value.std))
+    return Moments(mean=mean, std=std)
 
 
-def _shown(table: TableResults, cell: Cell) -> float | None:
-    score = _scaled(table, table.score(cell))
-    return score.mean if score is not None and score.finite else None
-
-
-def _reference(table: TableResults, column: Column) -> tuple[str, float] | None:
+def _reference(table: TableResults, column: Column) -> float | None:
     constant = _scaled(table, table.constant(column))
-    if constant is None or constant.mean is None or not constant.finite:
-        return None
-    return "constant predictor", constant.mean
+    return constant.mean if constant is not None and constant.finite else None

@@ -3,8 +3,6 @@
 from adgn.experiments.registry import EXPERIMENTS
 from adgn.report.results import TableResults
 
-__all__ = ["reproduce_command"]
-
 
 def reproduce_command(table: TableResults) -> str:
     """The call of `adgn reproduce` that makes the measured cells of an experiment.

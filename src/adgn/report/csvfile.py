@@ -2,21 +2,12 @@
 
 import csv
 import io
+from typing import Any
 
 from adgn.report.grid import difference_to_published
-from adgn.report.normalised import has_normalised, normalised_score, published_normalised
+from adgn.report.normalised import normalised_score, published_normalised
 from adgn.report.results import Moments, TableResults
 
-__all__ = ["COLUMNS", "csv_table"]
-
-COLUMNS = (
-    *("experiment", "budget", "row", "row_title", "column", "column_title", "group", "layers"),
-    *("metric", "unit", "status", "runs", "planned_runs", "mean", "std"),
-    *("published_mean", "published_std", "difference", "constant_mean"),
-    *("normalised_mean", "normalised_std", "published_normalised_mean"),
-    *("seconds_per_epoch_mean", "seconds_per_epoch_std", "parameters", "date", "fingerprint"),
-    "error",
-)
 # What the values are in, in words: percentages are shown in the tables, shares are stored.
 _UNITS = {"": "", "%": "share", "s": "seconds"}
 
@@ -24,25 +15,22 @@ _UNITS = {"": "", "%": "share", "s": "seconds"}
 def csv_table(table: TableResults) -> str:
     """All cells, waiting and failed ones included; numbers as in the JSON, not rounded."""
     experiment = table.experiment
-    out = io.StringIO()
-    writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    rows = {row.key: row for row in experiment.rows}
+    titles = {row.key: row.title for row in experiment.rows}
     columns = {column.key: column for column in experiment.columns}
-    normalised = has_normalised(table)
-    for (row, column), cell in table.cells.items():
-        place = columns[column]
-        constant = table.constant(place)
-        writer.writerow(
+    lines: list[dict[str, Any]] = []
+    for (row, key), cell in table.cells.items():
+        column = columns[key]
+        constant, paper = table.constant(column), published_normalised(cell.published)
+        lines.append(
             {
                 "experiment": experiment.name,
                 "budget": cell.budget,
                 "row": row,
-                "row_title": rows[row].title,
-                "column": column,
-                "column_title": place.title,
-                "group": place.group,
-                "layers": place.layers,
+                "row_title": titles[row],
+                "column": key,
+                "column_title": column.title,
+                "group": column.group,
+                "layers": column.layers,
                 "metric": experiment.metric.name,
                 "unit": _UNITS[experiment.metric.unit],
                 "status": cell.status,
@@ -50,12 +38,10 @@ def csv_table(table: TableResults) -> str:
                 "planned_runs": cell.planned_runs,
                 **_moments("", table.score(cell)),
                 **_moments("published_", cell.published),
-                "difference": _number(difference_to_published(table, cell)),
-                "constant_mean": _mean(constant),
-                **_moments("normalised_", normalised_score(cell) if normalised else None),
-                "published_normalised_mean": _mean(
-                    published_normalised(cell) if normalised else None
-                ),
+                "difference": difference_to_published(table, cell),
+                "constant_mean": constant.mean if constant else None,
+                **_moments("normalised_", normalised_score(cell)),
+                "published_normalised_mean": paper.mean if paper else None,
                 **_moments("seconds_per_epoch_", cell.seconds_per_epoch),
                 "parameters": cell.parameters,
                 "date": cell.date,
@@ -63,19 +49,13 @@ def csv_table(table: TableResults) -> str:
                 "error": cell.error.message if cell.error else None,
             }
         )
+    out = io.StringIO()
+    writer = csv.DictWriter(out, lines[0] if lines else (), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(lines)
     return out.getvalue()
 
 
-def _moments(prefix: str, value: Moments | None) -> dict[str, str]:
-    return {
-        f"{prefix}mean": _mean(value),
-        f"{prefix}std": _number(value.std if value else None),
-    }
-
-
-def _mean(value: Moments | None) -> str:
-    return _number(value.mean if value else None)
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else repr(value)
+def _moments(prefix: str, value: Moments | None) -> dict[str, float | None]:
+    mean, std = (value.mean, value.std) if value else (None, None)
+    return {f"{prefix}mean": mean, f"{prefix}std": std}

@@ -2,119 +2,67 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from adgn.report.grid import anchor, difference_to_published, repeats_label, repeats_text
-from adgn.report.normalised import (
-    NORMALISED,
-    has_normalised,
-    normalised_score,
-    published_normalised,
-)
+from adgn.report.grid import cell_entry, difference_to_published, repeats_label, repeats_text
+from adgn.report.normalised import NORMALISED, normalised_score, published_normalised
 from adgn.report.numbers import ABSENT, duration, number_format
-from adgn.report.results import Cell, Column, Row, Run, TableResults
-
-__all__ = ["CellView", "cell_view"]
+from adgn.report.results import Cell, Column, Row, TableResults
 
 Pairs = list[tuple[str, str]]
 
 
-@dataclass(frozen=True)
-class CellView:
-    """The texts of a cell's details.
-
-    Attributes:
-        title: The row and the column.
-        summary: The score, or what there is instead.
-        facts: Score, published value, runs, parameters, date.
-        run_heads: The headings of the table of runs.
-        runs: Its lines.
-    """
-
-    cell: Cell
-    anchor: str
-    title: str
-    summary: str
-    facts: Pairs
-    run_heads: list[str]
-    runs: list[list[str]]
-    settings: Pairs
-    settings_by_split: list[tuple[str, Pairs]]
-    search: Pairs
-    environment: Pairs
-
-
-def cell_view(table: TableResults, row: Row, column: Column) -> CellView:
-    """The details of a row and column."""
+def cell_view(table: TableResults, row: Row, column: Column) -> dict[str, Any]:
+    """The details of a row and column, for the template."""
     cell = table.cells[row.key, column.key]
-    where = column.title
-    if column.layers is not None and column.group and column.group not in where:
-        where = f"{column.group}, {where}"
-    if column.layers is not None and where in (
-        str(column.layers),
-        f"{column.group}, {column.layers}",
-    ):
-        where = f"{where} layers"
-    heads, runs = _runs(table, cell)
-    return CellView(
-        cell=cell,
-        anchor=anchor(cell),
-        title=f"{row.title}, {where}",
-        summary=_summary(table, cell),
-        facts=_facts(table, cell),
-        run_heads=heads,
-        runs=runs,
-        settings=_pairs(cell.settings),
-        settings_by_split=[
-            (str(split), _pairs(settings if isinstance(settings, Mapping) else {"": settings}))
+    groups = [
+        ("Selected settings", _pairs(cell.settings)),
+        *(
+            (f"Selected settings, split {split}", _pairs(settings))
             for split, settings in cell.settings_by_split.items()
-        ],
-        search=_search(cell),
-        environment=_pairs(cell.environment),
-    )
+        ),
+        ("Search", _search(cell)),
+        ("Environment", _pairs(cell.environment)),
+    ]
+    return {
+        "cell": cell,
+        "title": f"{row.title}, {column.title}",
+        "summary": _summary(table, cell),
+        "facts": _facts(table, cell),
+        "runs": _runs(table, cell),
+        "groups": [(title, pairs) for title, pairs in groups if pairs],
+    }
 
 
 def _summary(table: TableResults, cell: Cell) -> str:
-    score = table.score(cell)
-    if score is None or cell.status in ("failed", "waiting"):
-        return "under way" if cell.status == "partial" else cell.status
-    text = number_format(table.experiment.metric.unit).moments(score)
-    number = repeats_text(table, cell)
-    if number == ABSENT:
+    score, number = table.score(cell), repeats_text(table, cell)
+    text = cell_entry(number_format(table.experiment.metric.unit), cell, score).text
+    if score is None or number == ABSENT:
         return text
     word = "epoch" if table.experiment.kind == "seconds" else "run"
     return f"{text}, {number} {word}{'' if number == '1' else 's'}"
 
 
 def _facts(table: TableResults, cell: Cell) -> Pairs:
-    metric = table.experiment.metric
+    metric, published = table.experiment.metric, cell.published
     form = number_format(metric.unit)
-    score, published = table.score(cell), cell.published
-    facts = [("status", cell.status), (repeats_label(table), repeats_text(table, cell))]
-    if score is not None:
-        facts.append((metric.title, form.moments(score)))
+    in_paper, difference = "", ""
     if published is not None:
         place = ", ".join(f"“{name}”" for name in (published.row, published.column) if name)
         in_paper = f" ({place} in the paper)" if place else ""
-        facts.append(("published", f"{form.moments(published)}{in_paper}"))
-        difference = difference_to_published(table, cell)
-        facts.append(("difference", ABSENT if difference is None else form.signed(difference)))
-    if has_normalised(table):
-        facts += [
-            (name, NORMALISED.moments(value))
-            for name, value in (
-                ("normalised accuracy", normalised_score(cell)),
-                ("published, normalised", published_normalised(cell)),
-            )
-            if value is not None
-        ]
-    if cell.seconds_per_epoch is not None and table.experiment.kind != "seconds":
-        milliseconds = number_format("ms").moments(cell.seconds_per_epoch)
-        facts.append(("milliseconds per epoch", milliseconds))
-    if cell.parameters is not None:
-        facts.append(("trainable parameters", str(cell.parameters)))
-    facts += [
+        gap = difference_to_published(table, cell)
+        difference = ABSENT if gap is None else form.signed(gap)
+    times = None if table.experiment.kind == "seconds" else cell.seconds_per_epoch
+    facts = [
+        ("status", cell.status),
+        (repeats_label(table), repeats_text(table, cell)),
+        (metric.title, form.moments(table.score(cell))),
+        ("published", form.moments(published) + in_paper),
+        ("difference", difference),
+        ("normalised accuracy", NORMALISED.moments(normalised_score(cell))),
+        ("published, normalised", NORMALISED.moments(published_normalised(cell.published))),
+        ("milliseconds per epoch", number_format("ms").moments(times)),
+        ("trainable parameters", "" if cell.parameters is None else str(cell.parameters)),
         ("budget", cell.budget),
         ("date", cell.date or ""),
         ("fingerprint", cell.fingerprint or ""),
@@ -122,46 +70,39 @@ def _facts(table: TableResults, cell: Cell) -> Pairs:
     return [(name, value) for name, value in facts if value]
 
 
-def _runs(table: TableResults, cell: Cell) -> tuple[list[str], list[list[str]]]:
+def _runs(table: TableResults, cell: Cell) -> list[list[str]]:
+    """A table of the runs, its heading first."""
     metric = table.experiment.metric
     form = number_format(metric.unit)
-    splits = [
-        s
-        for s in ("train", "val", "test")
-        if any(metric.name in r.scores.get(s, {}) for r in cell.runs)
-    ]
-
-    def line(run: Run) -> list[str]:
-        scores = [
-            form.plain(run.scores[split][metric.name])
-            if metric.name in run.scores.get(split, {})
-            else ABSENT
-            for split in splits
-        ]
-        counts = [ABSENT if n is None else str(n) for n in (run.seed, run.split)]
-        epochs = [ABSENT if n is None else str(n) for n in (run.best_epoch, run.epochs)]
-        return [*counts, *scores, *epochs, duration(run.seconds)]
-
     names = {"train": "train", "val": "validation", "test": "test"}
-    heads = ["seed", "split", *(names[split] for split in splits), "best epoch", "epochs", "time"]
-    return heads, [line(run) for run in cell.runs]
+    splits = [s for s in names if any(metric.name in r.scores.get(s, {}) for r in cell.runs)]
+    lines = [["seed", "split", *(names[s] for s in splits), "best epoch", "epochs", "time"]]
+    for run in cell.runs:
+        found = [run.scores.get(split, {}) for split in splits]
+        scores = [form.plain(s[metric.name]) if metric.name in s else ABSENT for s in found]
+        seed, split, best, epochs = (
+            _value(n) for n in (run.seed, run.split, run.best_epoch, run.epochs)
+        )
+        lines.append([seed, split, *scores, best, epochs, duration(run.seconds)])
+    return lines
 
 
 def _search(cell: Cell) -> Pairs:
     search = cell.search
     if search is None:
         return []
-    pairs = [("how", search.how)]
-    if search.trials is not None:
-        failed = f", {search.failed} failed" if search.failed else ""
-        pairs.append(("trials", f"{search.trials}{failed}"))
-    if search.seconds is not None:
-        pairs.append(("time", duration(search.seconds)))
+    failed = f", {search.failed} failed" if search.failed else ""
+    pairs = [
+        ("how", search.how),
+        ("trials", "" if search.trials is None else f"{search.trials}{failed}"),
+        ("time", "" if search.seconds is None else duration(search.seconds)),
+    ]
     return [*(pair for pair in pairs if pair[1]), *_pairs(search.space)]
 
 
-def _pairs(values: Mapping[str, Any]) -> Pairs:
-    return [(str(name), _value(value)) for name, value in values.items()]
+def _pairs(values: Any) -> Pairs:
+    items = values.items() if isinstance(values, Mapping) else [("", values)]
+    return [(str(name), _value(value)) for name, value in items]
 
 
 def _value(value: Any) -> str:

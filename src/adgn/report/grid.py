@@ -1,47 +1,17 @@
 """A table before it is Markdown, LaTeX or HTML: the same lines and the same texts for all three."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from math import isfinite
-from typing import Literal
 
 from adgn.report.normalised import (
     NORMALISED,
     has_normalised,
     normalised_score,
     published_normalised,
-    quoted_normalised,
 )
-from adgn.report.numbers import ABSENT, NumberFormat, metric_label, number_format
-from adgn.report.results import Cell, Column, Group, Moments, TableResults, over_runs
-
-__all__ = [
-    "Block",
-    "Entry",
-    "Grid",
-    "Head",
-    "Line",
-    "anchor",
-    "difference_to_published",
-    "grids",
-    "repeats_label",
-    "repeats_text",
-    "runs_text",
-    "time_grid",
-]
-
-Role = Literal[
-    "measured",
-    "published",
-    "difference",
-    "normalised",
-    "published-normalised",
-    "runs",
-    "constant",
-    "quoted",
-    "quoted-normalised",
-]
-_MAIN: tuple[Role, ...] = ("measured", "constant", "quoted")
+from adgn.report.numbers import ABSENT, NumberFormat, metric_label, number_format, sentence
+from adgn.report.results import Cell, Column, Group, Moments, Published, TableResults, over_runs
 
 
 @dataclass(frozen=True)
@@ -73,23 +43,22 @@ class Entry:
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a table, with its label."""
+    """One line of a table, with its label.
 
-    role: Role
+    Attributes:
+        role: `"measured"`, `"constant"` or `"quoted"` for a method's own line; those that add to it
+            are `"published"`, `"difference"`, `"runs"`, `"normalised"`, `"published-normalised"`
+            and `"quoted-normalised"`.
+    """
+
+    role: str
     label: str
     entries: tuple[Entry, ...]
 
     @property
     def main(self) -> bool:
         """Whether it is a method's own line, and not one that adds to it."""
-        return self.role in _MAIN
-
-
-@dataclass(frozen=True)
-class Block:
-    """What belongs to one method: measured, published, difference, runs."""
-
-    lines: tuple[Line, ...]
+        return self.role in ("measured", "constant", "quoted")
 
 
 @dataclass(frozen=True)
@@ -102,13 +71,13 @@ class Head:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table: caption, column headings and blocks of lines."""
+    """A table: caption, column headings and blocks of lines, one block per method."""
 
     key: str
     caption: str
     corner: str
     heads: tuple[Head, ...]
-    blocks: tuple[Block, ...]
+    blocks: tuple[tuple[Line, ...], ...]
 
 
 def anchor(cell: Cell) -> str:
@@ -146,125 +115,32 @@ def grids(table: TableResults) -> list[Grid]:
     score = metric_label(experiment.metric)
     about = f"mean ± standard deviation, {better} is better"
     if experiment.kind == "depth":
-        return [
-            _grid(
-                table,
-                group,
-                f"{group.title}: {score} against the number of layers; {about}",
-                "layers",
-            )
-            for group in table.groups
-        ]
+        what = f"{score} against the number of layers; {about}"
+        return [_grid(table, group, f"{group.title}: {what}", "layers") for group in table.groups]
     subject = "" if score.lower() == experiment.title.lower() else f"{experiment.title}: "
-    caption = f"{subject}{score}; {about}"
     if has_normalised(table):
-        caption += "; normalised: accuracy in percent per trained unit"
-    caption = caption[:1].upper() + caption[1:]
+        about += "; normalised: accuracy in percent per trained unit"
+    caption = sentence(f"{subject}{score}; {about}")
     return [_grid(table, group, caption, "method") for group in table.groups]
 
 
 def time_grid(table: TableResults) -> Grid | None:
     """The time per epoch of each cell, where the experiment itself is not about that."""
     experiment = table.experiment
-    form = number_format("ms")
-    cells = table.cells.values()
-    if experiment.kind == "seconds" or not any(cell.seconds_per_epoch for cell in cells):
+    if experiment.kind == "seconds" or not any(c.seconds_per_epoch for c in table.cells.values()):
         return None
     blocks = []
     for row in experiment.rows:
-        mine = [table.cells[row.key, column.key] for column in experiment.columns]
-        entries = tuple(
-            _entry(form, cell, over_runs(cell, cell.seconds_per_epoch)) for cell in mine
-        )
-        blocks.append(Block((Line("measured", row.title, entries),)))
+        cells = [table.cells[row.key, column.key] for column in experiment.columns]
+        times = [(cell, over_runs(cell, cell.seconds_per_epoch)) for cell in cells]
+        entries = tuple(cell_entry(number_format("ms"), *time) for time in times)
+        blocks.append((Line("measured", row.title, entries),))
     return Grid(
         f"{experiment.name}--epoch-time",
         f"{experiment.title}: milliseconds per epoch, evaluation included",
         "method",
-        tuple(Head(_column_title(column)) for column in experiment.columns),
+        tuple(Head(column.title) for column in experiment.columns),
         tuple(blocks),
-    )
-
-
-def _column_title(column: Column) -> str:
-    if column.layers is None:
-        return column.title
-    return f"{column.group}, {column.layers}" if column.group else str(column.layers)
-
-
-def _grid(table: TableResults, group: Group, caption: str, corner: str) -> Grid:
-    experiment = table.experiment
-    form = number_format(experiment.metric.unit)
-    columns = group.columns
-    best = {column.key: _best(table, column) for column in columns}
-    blocks = []
-    for row in experiment.rows:
-        cells = [table.cells[row.key, column.key] for column in columns]
-        measured = tuple(
-            _entry(form, cell, table.score(cell), row.key in best[cell.column]) for cell in cells
-        )
-        lines = [Line("measured", row.title, measured)]
-        if any(cell.published for cell in cells):
-            lines += _published_lines(table, form, cells)
-        if has_normalised(table):
-            lines += _normalised_lines(cells)
-        repeats = tuple(Entry(repeats_text(table, cell)) for cell in cells)
-        if any(entry.mean != ABSENT for entry in repeats):
-            lines.append(Line("runs", repeats_label(table), repeats))
-        blocks.append(Block(tuple(lines)))
-    constant = [table.constant(column) for column in columns]
-    if any(constant):
-        entries = tuple(_reference(form, value) for value in constant)
-        blocks.append(Block((Line("constant", "constant predictor", entries),)))
-    blocks += _quoted_blocks(table, form, columns)
-    heads = tuple(
-        Head(str(c.layers) if c.layers is not None else c.title, c.note or "") for c in columns
-    )
-    return Grid(group.key, caption, corner, heads, tuple(blocks))
-
-
-def _quoted_blocks(
-    table: TableResults, form: NumberFormat, columns: Sequence[Column]
-) -> list[Block]:
-    blocks = []
-    for quoted in table.experiment.quoted:
-        values = [quoted.values.get(column.key) for column in columns]
-        if not any(values):
-            continue
-        entries = tuple(_reference(form, value) for value in values)
-        lines = [Line("quoted", f"{quoted.title} (published)", entries)]
-        if has_normalised(table):
-            more = [quoted_normalised(quoted.title, column) for column in columns]
-            if any(more):
-                entries = tuple(_reference(NORMALISED, value) for value in more)
-                lines.append(Line("quoted-normalised", "normalised", entries))
-        blocks.append(Block(tuple(lines)))
-    return blocks
-
-
-def _normalised_lines(cells: Sequence[Cell]) -> list[Line]:
-    lines: list[Line] = []
-    measured = [normalised_score(cell) for cell in cells]
-    if any(measured):
-        entries = tuple(_reference(NORMALISED, value) for value in measured)
-        lines.append(Line("normalised", "normalised", entries))
-    published = [published_normalised(cell) for cell in cells]
-    if any(published):
-        entries = tuple(_reference(NORMALISED, value) for value in published)
-        lines.append(Line("published-normalised", "published, normalised", entries))
-    return lines
-
-
-def _published_lines(
-    table: TableResults, form: NumberFormat, cells: Sequence[Cell]
-) -> tuple[Line, Line]:
-    published = tuple(_reference(form, cell.published) for cell in cells)
-    differences = []
-    for cell in cells:
-        difference = difference_to_published(table, cell)
-        differences.append(Entry(ABSENT if difference is None else form.signed(difference)))
-    return Line("published", "published", published), Line(
-        "difference", "difference", tuple(differences)
     )
 
 
@@ -277,25 +153,70 @@ def difference_to_published(table: TableResults, cell: Cell) -> float | None:
     return difference if isfinite(difference) else None
 
 
-def _entry(form: NumberFormat, cell: Cell, value: Moments | None, best: bool = False) -> Entry:
+def _grid(table: TableResults, group: Group, caption: str, corner: str) -> Grid:
+    experiment, columns = table.experiment, group.columns
+    form = number_format(experiment.metric.unit)
+    best = {column.key: _best(table, column) for column in columns}
+    blocks = []
+    for row in experiment.rows:
+        cells = [table.cells[row.key, column.key] for column in columns]
+        measured = tuple(
+            cell_entry(form, cell, table.score(cell), row.key in best[cell.column])
+            for cell in cells
+        )
+        lines = [Line("measured", row.title, measured)]
+        if any(cell.published for cell in cells):
+            lines += _line("published", "published", form, (cell.published for cell in cells))
+            gaps = [difference_to_published(table, cell) for cell in cells]
+            texts = tuple(Entry(ABSENT if gap is None else form.signed(gap)) for gap in gaps)
+            lines.append(Line("difference", "difference", texts))
+        lines += _line("normalised", "normalised", NORMALISED, map(normalised_score, cells))
+        published = (published_normalised(cell.published) for cell in cells)
+        lines += _line("published-normalised", "published, normalised", NORMALISED, published)
+        repeats = tuple(Entry(repeats_text(table, cell)) for cell in cells)
+        if any(entry.mean != ABSENT for entry in repeats):
+            lines.append(Line("runs", repeats_label(table), repeats))
+        blocks.append(tuple(lines))
+    lines = _line("constant", "constant predictor", form, map(table.constant, columns))
+    blocks.append(tuple(lines))
+    for quoted in experiment.quoted:
+        values = (quoted.values.get(column.key) for column in columns)
+        lines = _line("quoted", f"{quoted.title} (published)", form, values)
+        if lines:
+            places = (Published(mean=None, row=quoted.title, column=c.title) for c in columns)
+            more = map(published_normalised, places)
+            lines += _line("quoted-normalised", "normalised", NORMALISED, more)
+        blocks.append(tuple(lines))
+    heads = [Head(c.title if c.layers is None else str(c.layers), c.note or "") for c in columns]
+    return Grid(group.key, caption, corner, tuple(heads), tuple(filter(None, blocks)))
+
+
+def _line(
+    role: str, label: str, form: NumberFormat, values: Iterable[Moments | None]
+) -> list[Line]:
+    """A line of values, or nothing where there are none."""
+    values = list(values)
+    entries = tuple(Entry(ABSENT) if value is None else _entry(form, value) for value in values)
+    return [Line(role, label, entries)] if any(values) else []
+
+
+def _entry(form: NumberFormat, value: Moments) -> Entry:
+    return Entry(form.plain(value.mean), form.spread(value.std) if value.finite else "")
+
+
+def cell_entry(form: NumberFormat, cell: Cell, value: Moments | None, best: bool = False) -> Entry:
+    """What a cell has of a score, or the word for why it has none."""
     if value is None:
-        word = {"failed": "failed", "waiting": "waiting", "partial": "under way"}.get(cell.status)
-        return Entry(word or ABSENT, cell=cell)
-    spread = form.spread(value.std) if value.finite else ""
+        words = {"done": ABSENT, "partial": "under way"}
+        return Entry(words.get(cell.status, cell.status), cell=cell)
     if cell.status == "failed":  # some runs were made before one failed
         return Entry(f"{form.plain(value.mean)}, then failed", cell=cell)
-    return Entry(form.plain(value.mean), spread, best, cell)
-
-
-def _reference(form: NumberFormat, value: Moments | None) -> Entry:
-    if value is None:
-        return Entry(ABSENT)
-    return Entry(form.plain(value.mean), form.spread(value.std) if value.finite else "")
+    return replace(_entry(form, value), best=best, cell=cell)
 
 
 def _best(table: TableResults, column: Column) -> frozenset[str]:
     """The rows with the best value of a column; ties as they are shown count alike."""
-    form = number_format(table.experiment.metric.unit)
+    metric = table.experiment.metric
     means: dict[str, float] = {}
     for row in table.experiment.rows:
         cell = table.cells[row.key, column.key]
@@ -304,6 +225,6 @@ def _best(table: TableResults, column: Column) -> frozenset[str]:
             means[row.key] = score.mean or 0.0
     if len(means) < 2:  # best of one says nothing
         return frozenset()
-    choose: Callable[..., float] = max if table.experiment.metric.higher_is_better else min
-    top = form.plain(choose(means.values()))
-    return frozenset(key for key, mean in means.items() if form.plain(mean) == top)
+    shown = number_format(metric.unit).plain
+    top = shown((max if metric.higher_is_better else min)(means.values()))
+    return frozenset(key for key, mean in means.items() if shown(mean) == top)

@@ -2,13 +2,11 @@
 
 from collections.abc import Sequence
 
-from adgn.report.grid import Block, Entry, Line, grids, repeats_label, repeats_text, runs_text
-from adgn.report.markdown import escape_markdown, markdown_head, markdown_table
+from adgn.report.grid import Entry, Line, grids, repeats_label, repeats_text, runs_text
+from adgn.report.markdown import escape_markdown, markdown_entry, markdown_head, markdown_table
 from adgn.report.normalised import has_normalised
-from adgn.report.numbers import ABSENT, metric_label
+from adgn.report.numbers import ABSENT, metric_label, sentence
 from adgn.report.results import Cell, ReportError, Results, TableResults
-
-__all__ = ["headline_table"]
 
 
 def headline_table(results: Results, experiment: str = "property") -> str:
@@ -39,26 +37,20 @@ def headline_table(results: Results, experiment: str = "property") -> str:
     (grid, *_) = grids(table)
     rows = []
     for block in grid.blocks:
-        main = block.lines[0]
-        if main.role == "constant" or (main.role == "measured" and _begun(main)):
-            cells = [_place(block, index) for index in range(len(grid.heads))]
-            rows.append([escape_markdown(main.label), *cells])
+        main = block[0]
+        begun = any(entry.cell and entry.cell.status != "waiting" for entry in main.entries)
+        if begun or main.role == "constant":
+            places = (_place(block, index) for index in range(len(grid.heads)))
+            rows.append([escape_markdown(main.label), *places])
     head = ["", *map(markdown_head, grid.heads)]
     return f"{markdown_table(head, rows)}\n{_legend(table)}\n"
 
 
-def _begun(line: Line) -> bool:
-    cells = [entry.cell for entry in line.entries if entry.cell is not None]
-    return any(cell.status != "waiting" for cell in cells)
-
-
-def _place(block: Block, index: int) -> str:
+def _place(block: Sequence[Line], index: int) -> str:
     """What one method has in one column."""
-    entries = {line.role: line.entries[index] for line in block.lines}
-    main = entries.get("measured") or entries["constant"]
-    text = escape_markdown(main.text)
-    if main.best:
-        text = f"**{text}**"
+    main = block[0].entries[index]
+    entries = {line.role: line.entries[index] for line in block}
+    text = markdown_entry(main)
     if main.cell is not None and _is_short(main.cell):
         text += f", {runs_text(main.cell)} runs"
     parts = [text, _in_brackets(entries.get("published"))]
@@ -69,10 +61,8 @@ def _place(block: Block, index: int) -> str:
     return "<br>".join(filter(None, parts))
 
 
-def _in_brackets(published: Entry | None) -> str:
-    if published is None or published.mean == ABSENT:
-        return ""
-    return f"({escape_markdown(published.text)})"
+def _in_brackets(entry: Entry | None) -> str:
+    return f"({escape_markdown(entry.text)})" if entry and entry.mean != ABSENT else ""
 
 
 def _is_short(cell: Cell) -> bool:
@@ -88,7 +78,7 @@ def _legend(table: TableResults) -> str:
     )
     if has_normalised(table):
         text += " Normalised: accuracy in percent per trained unit."
-    return escape_markdown(text[:1].upper() + text[1:])
+    return escape_markdown(sentence(text))
 
 
 def _repeats(table: TableResults) -> str:
@@ -99,10 +89,7 @@ def _repeats(table: TableResults) -> str:
     if counts == {"1"} and not short:
         return "one run each" if table.experiment.kind != "seconds" else "one epoch each"
     label = repeats_label(table)
-    over = f"{_one_of(sorted(counts, key=int))} {label}" if counts else f"as many {label} as told"
+    numbers = " or ".join(sorted(counts, key=int)) or "as many"
+    over = f"{numbers} {label}{'' if counts else ' as told'}"
     more = ", or as many as a cell tells" if short and counts else ""
     return f"mean ± standard deviation over {over}{more}"
-
-
-def _one_of(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"

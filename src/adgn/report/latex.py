@@ -1,32 +1,13 @@
 r"""Tables in LaTeX, for `\usepackage{booktabs}`."""
 
-from adgn.report.grid import Entry, Grid, Line
-
-__all__ = ["escape_latex", "latex_grid"]
+from adgn.report.grid import Grid, Line
 
 _SPECIALS = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "#": r"\#",
-    "%": r"\%",
-    "_": r"\_",
-    "^": r"\textasciicircum{}",
-    "~": r"\textasciitilde{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    "−": "$-$",
-    "±": r"$\pm$",
-    "×": r"$\times$",
-    "–": "--",
-    "“": "``",
-    "”": "''",
-    "ε": r"$\varepsilon$",
-    "γ": r"$\gamma$",
-    "Φ": r"$\Phi$",
+    **{c: f"\\{c}" for c in "{}$&#%_"},
+    **{"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"},
+    **{"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"},
+    **{"−": "$-$", "±": r"$\pm$", "×": r"$\times$", "–": "--", "“": "``", "”": "''"},
+    **{"ε": r"$\varepsilon$", "γ": r"$\gamma$", "Φ": r"$\Phi$"},
 }
 
 
@@ -42,17 +23,10 @@ def escape_latex(text: str) -> str:
 
 def latex_grid(grid: Grid) -> str:
     """A table of a report, complete with its float; the best values are bold."""
-    head = [escape_latex(grid.corner), *(escape_latex(column.title) for column in grid.heads)]
-    notes = [
-        f"{escape_latex(column.title)}: {escape_latex(column.note)}"
-        for column in grid.heads
-        if column.note
-    ]
-    caption = ". ".join([f"{escape_latex(grid.caption)}. Bold: the best of its column", *notes])
-    body = []
-    for block in grid.blocks:
-        body += [_line(line) for line in block.lines]
-        body.append(r"\addlinespace")
+    head = map(escape_latex, [grid.corner, *(column.title for column in grid.heads)])
+    notes = [f"{column.title}: {column.note}" for column in grid.heads if column.note]
+    caption = escape_latex(". ".join([grid.caption, "Bold: the best of its column", *notes]))
+    blocks = ["\n".join(map(_line, block)) for block in grid.blocks]
     return "\n".join(
         [
             r"% needs \usepackage{booktabs}",
@@ -64,7 +38,7 @@ def latex_grid(grid: Grid) -> str:
             r"\toprule",
             " & ".join(head) + r" \\",
             r"\midrule",
-            *body[:-1],
+            "\n\\addlinespace\n".join(blocks),
             r"\bottomrule",
             r"\end{tabular}",
             r"\end{table}",
@@ -74,12 +48,8 @@ def latex_grid(grid: Grid) -> str:
 
 
 def _line(line: Line) -> str:
-    label = escape_latex(line.label)
-    if not line.main:
-        label = rf"\quad {label}"
-    return " & ".join([label, *(_entry(entry) for entry in line.entries)]) + r" \\"
-
-
-def _entry(entry: Entry) -> str:
-    text = escape_latex(entry.text)
-    return rf"\textbf{{\boldmath {text}}}" if entry.best else text
+    texts = [("" if line.main else r"\quad ") + escape_latex(line.label)]
+    for entry in line.entries:
+        text = escape_latex(entry.text)
+        texts.append(rf"\textbf{{\boldmath {text}}}" if entry.best else text)
+    return " & ".join(texts) + r" \\"

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 
 from adgn.report.grid import Entry, Grid, Head, Line
 
-__all__ = ["escape_markdown", "markdown_grid", "markdown_head", "markdown_table"]
-
 _SPECIALS = "\\`*_[]|#"
 # Not every renderer lets a backslash escape these.
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
@@ -42,13 +40,12 @@ def markdown_grid(grid: Grid) -> str:
     """A table of a report; the best measured value of each column is bold."""
     head = [grid.corner, *map(markdown_head, grid.heads)]
     rows = [
-        [_label(line), *(_entry(entry) for entry in line.entries)]
+        [_label(line), *(markdown_entry(entry) for entry in line.entries)]
         for block in grid.blocks
-        for line in block.lines
+        for line in block
     ]
-    return f"{escape_markdown(grid.caption)}. Bold: the best of its column.\n\n" + markdown_table(
-        head, rows
-    )
+    caption = f"{escape_markdown(grid.caption)}. Bold: the best of its column."
+    return f"{caption}\n\n{markdown_table(head, rows)}"
 
 
 def _label(line: Line) -> str:
@@ -58,6 +55,7 @@ def _label(line: Line) -> str:
     return f"**{label}**" if line.role == "measured" else label
 
 
-def _entry(entry: Entry) -> str:
+def markdown_entry(entry: Entry) -> str:
+    """A number; bold where it is the best of its column."""
     text = escape_markdown(entry.text)
     return f"**{text}**" if entry.best else text

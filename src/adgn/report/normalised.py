@@ -2,15 +2,7 @@
 
 from adgn.data.published import published_tables
 from adgn.report.numbers import NumberFormat
-from adgn.report.results import Cell, Column, Moments, TableResults, over_runs
-
-__all__ = [
-    "NORMALISED",
-    "has_normalised",
-    "normalised_score",
-    "published_normalised",
-    "quoted_normalised",
-]
+from adgn.report.results import Cell, Moments, Published, TableResults, over_runs
 
 NORMALISED = NumberFormat(2)  # as many digits as the paper has
 _TASK, _SCORE = "tree-neighbors-match", "normalised_accuracy"
@@ -26,28 +18,16 @@ def normalised_score(cell: Cell) -> Moments | None:
     return over_runs(cell, cell.train.get(_SCORE))
 
 
-def published_normalised(cell: Cell) -> Moments | None:
-    """What the paper reports next to the accuracy that a cell is compared with."""
-    place = cell.published
-    if place is None or place.row is None or place.column is None:
-        return None
-    return _published(place.row, place.column)
-
-
-def quoted_normalised(title: str, column: Column) -> Moments | None:
-    """What the paper reports for a method that was not run.
+def published_normalised(place: Published | None) -> Moments | None:
+    """What the paper reports next to an accuracy of its table.
 
     Example:
-        >>> quoted_normalised("GGNN", Column(key="radius-5", title="radius 5")).mean
+        >>> published_normalised(Published(mean=None, row="GGNN", column="radius 5")).mean
         0.38
     """
-    return _published(title, column.title)
-
-
-def _published(row: str, column: str) -> Moments | None:
     table = published_tables()["tree_neighbors_match"]
-    columns = [f"radius {radius}" for radius in table["radius"]]
-    if row not in table["rows_normalised"] or column not in columns:
+    rows, columns = table["rows_normalised"], [f"radius {r}" for r in table["radius"]]
+    if place is None or place.row not in rows or place.column not in columns:
         return None
-    value = table["rows_normalised"][row][columns.index(column)]
+    value = rows[place.row][columns.index(place.column)]
     return None if value is None else Moments(mean=value)

@@ -6,8 +6,6 @@ from math import isfinite
 
 from adgn.report.results import Metric, Moments
 
-__all__ = ["ABSENT", "NOT_FINITE", "NumberFormat", "duration", "metric_label", "number_format"]
-
 ABSENT = "–"
 NOT_FINITE = "not finite"
 MINUS = "−"
@@ -53,11 +51,13 @@ class NumberFormat:
     def signed(self, value: float) -> str:
         """A difference, with its sign unless it rounds to zero."""
         text = self.plain(value)
-        zero = not any(digit in text for digit in "123456789")
-        return text if zero or text.startswith(MINUS) or text == NOT_FINITE else f"+{text}"
+        positive = text[0] != MINUS and any(digit in text for digit in "123456789")
+        return f"+{text}" if positive else text
 
-    def moments(self, value: Moments) -> str:
-        """Mean ± standard deviation in one piece."""
+    def moments(self, value: Moments | None) -> str:
+        """Mean ± standard deviation in one piece; empty where there is none."""
+        if value is None:
+            return ""
         spread = self.spread(value.std) if value.finite else ""
         return f"{self.plain(value.mean)} {spread}".rstrip()
 
@@ -85,6 +85,21 @@ def metric_label(metric: Metric) -> str:
     """
     unit = number_format(metric.unit).label
     return f"{metric.title}, {unit}" if unit and unit not in metric.title else metric.title
+
+
+def sentence(text: str) -> str:
+    """A text that begins with a capital letter."""
+    return text[:1].upper() + text[1:]
+
+
+def tick(value: float) -> str:
+    """A number of an axis.
+
+    Example:
+        >>> tick(-0.50), tick(3.0)
+        ('−0.5', '3')
+    """
+    return f"{value:g}".replace("-", MINUS)
 
 
 def duration(seconds: float | None) -> str:

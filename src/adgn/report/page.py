@@ -1,25 +1,19 @@
 """The report as one HTML page that needs nothing but a browser."""
 
 from collections.abc import Mapping
+from itertools import product
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import adgn
-from adgn.report.charts import curve_chart, depth_charts, dot_charts
-from adgn.report.details import CellView, cell_view
+from adgn._util.figures import theme_css
+from adgn.report.charts import chart_notes, curve_chart, depth_charts, dot_charts
+from adgn.report.details import cell_view
+from adgn.report.drawing import chart_svg
 from adgn.report.grid import Grid, anchor, grids, time_grid
+from adgn.report.numbers import sentence
 from adgn.report.results import Results, TableResults
-from adgn.report.svg import dot_svg, line_svg
-
-__all__ = ["html_page", "state_text"]
-
-TITLE = "A-DGN reproduction report"
-DOTS_CAPTION = (
-    "Filled dots: measured, with the standard deviation as a bar. Open diamonds: published."
-)
-CONSTANT = "Dashed line: the constant predictor."
-OPEN_BARS = "The axis is logarithmic: a bar that ends at its left edge goes on to zero."
 
 
 def html_page(results: Results) -> str:
@@ -46,8 +40,9 @@ def html_page(results: Results) -> str:
     # Styles and the script are inserted as they are; they are part of the package.
     template = environment.get_template("page.html")
     return template.render(
-        title=TITLE,
+        title="A-DGN reproduction report",
         version=adgn.__version__,
+        theme=theme_css(),
         source=results.folder.name or str(results.folder),
         facts=_facts(results),
         sections=[_section(table) for table in results.tables],
@@ -66,18 +61,22 @@ def state_text(counts: Mapping[str, int]) -> str:
     total = sum(counts.values())
     if counts.get("done", 0) == total:
         return f"All {total} cells are done." if total != 1 else "The one cell is done."
-    names = [(name, counts.get(name, 0)) for name in ("done", "partial", "failed", "waiting")]
-    parts = [f"{count} {name}" for name, count in names if count]
+    names = ("done", "partial", "failed", "waiting")
+    parts = [f"{counts[name]} {name}" for name in names if counts.get(name)]
     return f"{total} cell{'s' if total != 1 else ''}: {', '.join(parts)}."
 
 
+def progress_text(table: TableResults) -> str:
+    """How far an experiment is and how much of it was planned."""
+    budget = table.experiment.budget
+    return f"{state_text(table.statuses)} {f'Budget {budget.name}: {budget.text}'.rstrip(': .')}."
+
+
 def _facts(results: Results) -> list[tuple[str, str]]:
-    dates = results.dates
-    when = "" if not dates else dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
     facts = [
         ("budget", results.budget),
         ("cells", state_text(results.statuses).rstrip(".")),
-        ("measured", when),
+        ("measured", " to ".join(dict.fromkeys([*results.dates[:1], *results.dates[-1:]]))),
         ("adgn", results.version or ""),
     ]
     return [(name, value) for name, value in facts if value]
@@ -85,69 +84,49 @@ def _facts(results: Results) -> list[tuple[str, str]]:
 
 def _section(table: TableResults) -> dict[str, Any]:
     experiment = table.experiment
-    mine = grids(table)
-    dots = dot_charts(table)
+    found = grids(table)
     time = time_grid(table)
-    any_best = any(e.best for g in mine for b in g.blocks for line in b.lines for e in line.entries)
-    legend = "★ and bold: the best measured value of its column." if any_best else ""
+    legend = []
     if any(cell.published for cell in table.cells.values()):
-        legend = f"Difference: measured minus published. {legend}".rstrip()
+        legend.append("Difference: measured minus published.")
+    if any(e.best for g in found for b in g.blocks for line in b for e in line.entries):
+        legend.append("★ and bold: the best measured value of its column.")
+    caption = chart_notes(table)
+    depth = experiment.kind == "depth"
+    if depth:
+        title = sentence(experiment.metric.title)
+        caption.insert(0, f"{title} against the number of layers, mean over the runs.")
+    drawn = depth_charts(table) if depth else dot_charts(table)
     return {
-        "name": experiment.name,
-        "title": experiment.title,
-        "summary": experiment.summary,
-        "budget": f"Budget {experiment.budget.name}: {experiment.budget.text}".rstrip(": .") + ".",
-        "state": state_text(table.statuses),
-        "grids": [(grid, _widths(grid)) for grid in mine],
-        "legend": legend,
-        "notes": experiment.notes,
-        "dots": [dot_svg(chart) for chart in dots],
-        "dots_caption": " ".join(
-            [
-                DOTS_CAPTION,
-                *([CONSTANT] if experiment.constant else []),
-                *([OPEN_BARS] if any(chart.open_bars for chart in dots) else []),
-            ]
-        ),
-        "lines": [line_svg(chart) for chart in depth_charts(table)],
-        "lines_caption": f"{_sentence(experiment.metric.title)} against the number of layers, mean "
-        f"over the runs.{f' {CONSTANT}' if experiment.constant else ''}",
+        "table": table,
+        "progress": progress_text(table),
+        "grids": [(grid, _widths(grid)) for grid in found],
+        "legend": " ".join(legend),
+        "depth": depth,
+        "charts": [chart_svg(chart) for chart in drawn],
+        "caption": " ".join(caption),
         "time": None if time is None else (time, _widths(time)),
         "curves": _curves(table),
         "curves_validated": any(c.curve and c.curve.val for c in table.cells.values()),
-        "cells": _cells(table),
+        "cells": [cell_view(table, *at) for at in product(experiment.rows, experiment.columns)],
     }
 
 
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
 def _curves(table: TableResults) -> list[tuple[str, str, list[str]]]:
+    """For each column its title, what the curves show and the charts."""
     found = []
     for column in table.experiment.columns:
-        charts = [
-            curve_chart(table, table.cells[row.key, column.key], row.title)
-            for row in table.experiment.rows
-        ]
-        drawn = [chart for chart in charts if chart is not None]
+        cells = [(table.cells[row.key, column.key], row.title) for row in table.experiment.rows]
+        drawn = [chart for cell in cells if (chart := curve_chart(table, *cell)) is not None]
         if drawn:
-            pictures = [line_svg(chart, small=True) for chart in drawn]
+            pictures = [chart_svg(chart, small=True) for chart in drawn]
             found.append((column.title, drawn[0].y_label, pictures))
     return found
 
 
-def _cells(table: TableResults) -> list[CellView]:
-    return [
-        cell_view(table, row, column)
-        for row in table.experiment.rows
-        for column in table.experiment.columns
-    ]
-
-
 def _widths(grid: Grid) -> tuple[int, str]:
     """The room for the longest mean and the longest deviation, for alignment, in CSS."""
-    entries = [e for block in grid.blocks for line in block.lines for e in line.entries]
+    entries = [e for block in grid.blocks for line in block for e in line.entries]
     means = max((len(entry.mean) for entry in entries if entry.numeric), default=0)
     spread = max((len(entry.spread) for entry in entries), default=0)
     return means, f"calc({spread}ch + 0.35em)" if spread else "0px"

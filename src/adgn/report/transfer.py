@@ -4,17 +4,12 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from adgn.analysis.figures import COLOURS, MARKERS
+from adgn._util.figures import line_style
 from adgn.experiments.transfer import TransferOutcome
 from adgn.nn import model_spec
 
 TRANSFER_COLUMNS = (
-    "model",
-    "distance",
-    "layers",
-    "test error",
-    "constant answer",
-    "arrived?",
+    *("model", "distance", "layers", "test error", "constant answer", "arrived?"),
     "gradient, first / last layer",
 )
 
@@ -41,10 +36,11 @@ def transfer_figure(outcomes: Sequence[TransferOutcome]) -> Figure:
     error, gradient = figure.subplots(1, 2)
     models = list(dict.fromkeys(outcome.model for outcome in outcomes))
     deepest = max(outcome.num_layers for outcome in outcomes)
-    for model, colour, marker in zip(models, COLOURS, MARKERS, strict=False):
-        style = {"color": colour, "label": model_spec(model).title}
+    for index, model in enumerate(models):
+        style = line_style(index) | {"label": model_spec(model).title}
         mine = [outcome for outcome in outcomes if outcome.model == model]
-        error.plot([o.distance for o in mine], [o.error for o in mine], marker=marker, **style)
+        error.plot([o.distance for o in mine], [o.error for o in mine], **style)
+        style["marker"] = ""
         for outcome in mine:
             if outcome.num_layers == deepest:
                 layers = range(1, deepest + 1)

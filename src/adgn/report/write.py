@@ -4,23 +4,20 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from matplotlib.figure import Figure
+
+from adgn._util.figures import figure_bytes, theme_css, themed_svg
 from adgn.experiments.registry import EXPERIMENTS
-from adgn.report.charts import DotChart, LineChart, depth_charts, dot_charts
+from adgn.report.charts import chart_notes, charts
 from adgn.report.csvfile import csv_table
+from adgn.report.drawing import panels_figure
 from adgn.report.grid import grids
 from adgn.report.latex import latex_grid
 from adgn.report.markdown import escape_markdown, markdown_grid
-from adgn.report.page import html_page, state_text
-from adgn.report.pictures import panels_png
+from adgn.report.page import html_page, progress_text
 from adgn.report.results import ReportError, Results, TableResults, read_results
-from adgn.report.svg import dot_svg, line_svg, panels_svg
 from adgn.training.errors import RunError
 from adgn.training.files import write_atomically
-
-__all__ = ["ReportFiles", "collect", "figure_svg", "markdown_report", "write_report"]
-
-LEGEND, CONSTANT = "Filled: measured. Open: published.", "Dashed: constant predictor."
-OPEN_BARS = "A bar that ends at the left edge goes on to zero."
 
 
 @dataclass(frozen=True)
@@ -56,18 +53,13 @@ def write_report(results: Results, out: Path) -> ReportFiles:
         name = table.experiment.name
         contents[f"tables/{name}.md"] = markdown_report(table).encode()
         contents[f"tables/{name}.csv"] = csv_table(table).encode()
-        latex = "\n".join(latex_grid(grid) for grid in grids(table))
-        contents[f"tables/{name}.tex"] = latex.encode()
-        charts = _charts(table)
-        if charts:
-            contents[f"figures/{name}.svg"] = figure_svg(table).encode()
-            contents[f"figures/{name}.png"] = panels_png(charts)
+        contents[f"tables/{name}.tex"] = "\n".join(map(latex_grid, grids(table))).encode()
+        if charts(table):
+            figure = experiment_figure(table)
+            contents[f"figures/{name}.svg"] = figure_svg(table, figure).encode()
+            contents[f"figures/{name}.png"] = figure_bytes(figure, "png")
     contents["index.html"] = html_page(results).encode()
-    paths = []
-    for name, content in contents.items():
-        path = out / name
-        _write(path, content)
-        paths.append(path)
+    paths = [_write(out / name, content) for name, content in contents.items()]
     return ReportFiles(out / "index.html", tuple(paths))
 
 
@@ -84,11 +76,10 @@ def markdown_report(table: TableResults, level: int = 1) -> str:
         ## Graph property prediction
     """
     experiment = table.experiment
-    budget = f"Budget {experiment.budget.name}: {experiment.budget.text}".rstrip(": ")
     parts = [f"{'#' * level} {escape_markdown(experiment.title)}"]
     if experiment.summary:
         parts.append(escape_markdown(experiment.summary))
-    parts.append(escape_markdown(f"{state_text(table.statuses)} {budget}"))
+    parts.append(escape_markdown(progress_text(table)))
     parts += [markdown_grid(grid).rstrip() for grid in grids(table)]
     if experiment.notes:
         parts.append("\n".join(f"- {escape_markdown(note)}" for note in experiment.notes))
@@ -102,18 +93,19 @@ def markdown_report(table: TableResults, level: int = 1) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def figure_svg(table: TableResults) -> str:
-    """An experiment's figure as a file of its own; readable in light and dark surroundings."""
-    charts = _charts(table)
-    if not charts:
+def experiment_figure(table: TableResults) -> Figure:
+    """All charts of an experiment in one figure."""
+    drawn = charts(table)
+    if not drawn:
         raise ReportError(f"experiment={table.experiment.name!r} has no measured cell to draw yet")
-    panels = [dot_svg(c) if isinstance(c, DotChart) else line_svg(c) for c in charts]
-    notes = [] if table.experiment.kind == "depth" else [LEGEND]
-    if table.experiment.constant:
-        notes.append(CONSTANT)
-    if any(isinstance(chart, DotChart) and chart.open_bars for chart in charts):
-        notes.append(OPEN_BARS)
-    return panels_svg(panels, table.experiment.title, notes=notes)
+    return panels_figure(drawn, table.experiment.title, chart_notes(table))
+
+
+def figure_svg(table: TableResults, figure: Figure) -> str:
+    """That figure as a file of its own; readable in light and dark surroundings."""
+    name, title = table.experiment.name, table.experiment.title
+    told = " ".join(f"{chart.title}: {chart.description}" for chart in charts(table))
+    return themed_svg(figure, name, title, told, theme_css()) + "\n"
 
 
 def collect(folder: Path, out: Path) -> list[Path]:
@@ -149,37 +141,24 @@ def collect(folder: Path, out: Path) -> list[Path]:
     for name in names:
         cells = sorted((folder / name / "cells").glob("*.json"))
         for path in [*cells, folder / name / "experiment.json"]:
-            target = out / path.relative_to(folder)
-            _write(target, path.read_bytes())
-            copied.append(target)
+            copied.append(_write(out / path.relative_to(folder), path.read_bytes()))
         for path in (out / name / "cells").glob("*.json"):
             if path not in copied:
                 path.unlink()
-    head = (folder / "reproduction.json").read_text(encoding="utf-8")
-    _write(out / "reproduction.json", _merged_head(head, previous, names))
-    return [*copied, out / "reproduction.json"]
+    head = json.loads((folder / "reproduction.json").read_text(encoding="utf-8"))
+    kept = [] if previous is None else [table.experiment.name for table in previous.tables]
+    everything = list(dict.fromkeys([*kept, *names]))
+    known = [name for name in EXPERIMENTS if name in everything]
+    head["experiments"] = [*known, *(name for name in everything if name not in EXPERIMENTS)]
+    text = json.dumps(head, indent=1, ensure_ascii=False) + "\n"
+    return [*copied, _write(out / "reproduction.json", text.encode())]
 
 
-def _merged_head(head: str, previous: Results | None, names: list[str]) -> bytes:
-    content = json.loads(head)
-    kept = [] if previous is None else [t.experiment.name for t in previous.tables]
-    known = list(EXPERIMENTS)
-    content["experiments"] = sorted(
-        dict.fromkeys([*kept, *names]),
-        key=lambda name: known.index(name) if name in known else len(known),
-    )
-    return (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode()
-
-
-def _charts(table: TableResults) -> list[DotChart | LineChart]:
-    lines = [c for c in depth_charts(table) if any(series.pieces for series in c.series)]
-    return [*lines, *dot_charts(table)]
-
-
-def _write(path: Path, content: bytes) -> None:
+def _write(path: Path, content: bytes) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, content)
+        return path
     except (OSError, RunError) as error:
         cause = error if isinstance(error, OSError) else error.__cause__
         why = getattr(cause, "strerror", None) or cause
