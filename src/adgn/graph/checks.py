@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from adgn.graph.tracing import is_traced
+from adgn.graph.tracing import is_traced, records_sizes
 
 INTEGER_TYPES = (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8)
 
@@ -51,7 +51,7 @@ def check_edge_weight(edge_weight: Tensor, num_edges: int, like: Tensor) -> None
 
 def check_edge_attr(edge_attr: Tensor, num_edges: int, channels: int, like: Tensor) -> None:
     """Raises unless `edge_attr` holds finite features `[num_edges, channels]`, like `like`."""
-    if torch.jit.is_tracing():  # sizes are recorded there, and not known
+    if records_sizes():
         return
     if edge_attr.dim() != 2 or edge_attr.shape != (num_edges, channels):
         raise ValueError(
@@ -72,7 +72,7 @@ def check_features(x: Tensor, channels: int | None = None, like: Tensor | None =
         like: The weights that will multiply `x`: dtype and device must be the same.
     """
     check_tensor("x", x)
-    if torch.jit.is_tracing():  # sizes are recorded there, and not known
+    if records_sizes():
         return
     if x.dim() < 2:
         raise ValueError(
@@ -186,9 +186,7 @@ def check_flag(name: str, value: bool) -> None:
 
 def _values_hidden(tensor: Tensor) -> bool:
     """Whether entries cannot be read: inside `torch.func`'s vmap, or while tracing."""
-    return is_traced(tensor) or bool(
-        torch._C._functorch.is_batchedtensor(_innermost(tensor))
-    )
+    return is_traced(tensor) or bool(torch._C._functorch.is_batchedtensor(_innermost(tensor)))
 
 
 def _innermost(tensor: Tensor) -> Tensor:

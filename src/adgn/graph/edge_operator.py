@@ -1,4 +1,4 @@
-"""A graph's operator as a list of edges: in torch's operations alone, for tracing and explaining."""
+"""A graph's operator as a list of edges: for tracing and explaining."""
 
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -13,7 +13,7 @@ from adgn.graph.checks import check_edge_weight, check_same_place
 from adgn.graph.edges import edge_list
 from adgn.graph.layout import SELF_LOOP_WEIGHT, Normalization, check_degree
 from adgn.graph.operator import SparseOperator
-from adgn.graph.tracing import is_compiled, is_traced
+from adgn.graph.tracing import is_compiled, is_traced, records_sizes
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +76,8 @@ class EdgeOperator:
             or torch._C._are_functorch_transforms_active()
             or forward_ad._current_level >= 0
         ):
-            return ops.multiply(x, *self.graph, False)
+            product: Tensor = ops.multiply(x, *self.graph, False)
+            return product
         value = self.value if self.mask is None else self.value * self.mask
         messages = value.unsqueeze(-1) * x.index_select(-2, self.col)
         return torch.zeros_like(x).index_add(-2, self.row, messages)
@@ -166,30 +167,31 @@ def _from_operator(
     edge_index: Adjacency, edge_weight: Tensor | None, normalization: Normalization, like: Tensor
 ) -> EdgeOperator:
     """The entries of an operator, which may have to be built first."""
-    if not isinstance(edge_index, SparseOperator):
-        if torch.jit.is_tracing() or torch.compiler.is_exporting():
+    if isinstance(edge_index, SparseOperator):
+        if edge_weight is not None:
             raise ValueError(
-                f"a {type(edge_index).__name__} cannot be traced or exported; pass a [2, E] "
-                "edge_index and edge_weight"
+                "edge_weight was given together with an operator, which has its values already; "
+                "pass one of the two"
             )
-        edge_index = _graph_operator(
+        operator = edge_index
+    elif records_sizes() or torch.compiler.is_exporting():
+        raise ValueError(
+            f"a sparse matrix or {type(edge_index).__name__} cannot be traced or exported; pass a "
+            "[2, E] edge_index and edge_weight"
+        )
+    else:
+        operator = _graph_operator(
             edge_index,
             edge_weight,
             num_nodes=like.size(-2),
             normalization=normalization,
             like=like,
         )
-        edge_weight = None
-    if edge_weight is not None:
-        raise ValueError(
-            "edge_weight was given together with an operator, which has its values already; pass "
-            "one of the two"
-        )
-    check_same_place("the operator", edge_index.value, "x", like)
-    csr = edge_index.pattern.csr
+    check_same_place("the operator", operator.value, "x", like)
+    csr = operator.pattern.csr
     rows = torch.arange(csr.shape[0], device=csr.col.device)
     row = rows.repeat_interleave(csr.rowptr.diff(), output_size=csr.col.size(0))
-    return EdgeOperator(row, csr.col.long(), edge_index.value, csr.shape)
+    return EdgeOperator(row, csr.col.long(), operator.value, csr.shape)
 
 
 @torch.compiler.disable(  # type: ignore[no-untyped-call, untyped-decorator]

@@ -18,10 +18,20 @@ def is_traced(tensor: Tensor) -> bool:
     """
     return (
         torch.compiler.is_compiling()
-        or torch.jit.is_tracing()
+        or records_sizes()
         or tensor.is_meta
         or isinstance(tensor, FakeTensor)
     )
+
+
+def records_sizes() -> bool:
+    """Whether `torch.jit.trace` records: the sizes of tensors are then no numbers to compare.
+
+    Example:
+        >>> records_sizes()
+        False
+    """
+    return bool(torch.jit.is_tracing())  # type: ignore[attr-defined, no-untyped-call]
 
 
 def is_compiled() -> bool:

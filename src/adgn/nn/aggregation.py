@@ -12,6 +12,7 @@ from torch_geometric.nn import MessagePassing
 from adgn.choices import unknown_name
 from adgn.graph import Adjacency
 from adgn.graph.layout import Normalization
+from adgn.graph.tracing import records_sizes
 from adgn.nn.conv import (
     GATConv,
     GatedGraphConv,
@@ -192,7 +193,7 @@ def is_plain_linear(phi: nn.Module) -> bool:
         and not has_hooks(phi)
         and not has_hooks(phi.lin)
         and not phi.explain
-        and not torch.jit.is_tracing()
+        and not records_sizes()
     )
 
 
@@ -302,7 +303,7 @@ def check_taken(phi: nn.Module, given: Mapping[str, Any]) -> None:
 
 def check_aggregated(phi: nn.Module, h: Tensor, x: Tensor) -> None:
     """Raises unless a user's Φ returned one state per node, of the size of `x`."""
-    if torch.jit.is_tracing():  # sizes are recorded there, and not known
+    if records_sizes():
         return
     if not isinstance(h, torch.Tensor) or h.shape != x.shape:
         got = list(h.shape) if isinstance(h, torch.Tensor) else type(h).__name__

@@ -188,8 +188,9 @@ class AntiSymmetricConv(nn.Module):
         return in_segments(some_steps, x, num_steps, self.memory, modules)
 
     def __repr__(self) -> str:
+        phi = " ".join(str(self.phi).split())  # on one line
         return (
-            f"{type(self).__name__}({self.in_channels}, phi={self.phi}, "
+            f"{type(self).__name__}({self.in_channels}, phi={phi}, "
             f"num_iters={self.num_iters}, epsilon={self.epsilon}, gamma={self.gamma})"
         )
 

@@ -1,4 +1,4 @@
-"""The integration as an operation that `torch.compile` keeps whole, with the native kernels in it."""
+"""The integration as an operation that `torch.compile` keeps whole."""
 
 import itertools
 import weakref

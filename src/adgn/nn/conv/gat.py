@@ -123,7 +123,7 @@ class GATConv(GraphConvolution, pyg.GATConv):  # type: ignore[misc]
         operator = self.operator(sent.flatten(1), edges)
         weight = operator.value.unsqueeze(-1)
         kept, target = weight[: edges.size(1)], edges[1]
-        total = features.new_zeros(sent.size(0), self.edge_dim)
+        total = features.new_zeros(sent.size(0), features.size(1))
         total = total.index_add(0, target, kept * features)
         count = total.new_zeros(sent.size(0), 1).index_add(0, target, kept)
         features = torch.cat([features, total / count.clamp(min=1)])

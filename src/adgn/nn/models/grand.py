@@ -57,6 +57,7 @@ class GRANDPropagation(nn.Module):
         self.rate = DiffusionByAttention(channels, options.heads)
         self.act = resolve_activation(options.act)
 
+    @torch.compiler.disable(reason="torchdiffeq looks at times")  # type: ignore[no-untyped-call, untyped-decorator]
     def forward(
         self, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None
     ) -> Tensor:
