@@ -429,3 +429,11 @@ def test_act_kwargs_that_cannot_be_used_are_refused():
 def test_a_wrong_size_is_called_by_the_networks_argument():
     with pytest.raises(ValueError, match="hidden_channels=0"):
         ADGN(4, 0, 1, 1)
+
+
+def test_repr_is_one_line_in_the_form_of_pygs():
+    expected = "AntiSymmetricConv(8, phi=GCNAggregation(8), num_iters=1, epsilon=0.1, gamma=0.1)"
+    assert str(AntiSymmetricConv(8)) == expected
+    theirs = pyg.AntiSymmetricConv(8, pyg.GCNConv(8, 8), num_iters=2)
+    assert str(AntiSymmetricConv(8, pyg.GCNConv(8, 8), num_iters=2)) == str(theirs)
+    assert "\n" not in str(AntiSymmetricConv(8, "gin", phi_kwargs={"mlp": "two-layer"}))

@@ -16,7 +16,7 @@ from adgn.analysis.states import (
     measuring,
     states_from,
 )
-from adgn.graph import Adjacency, SparseOperator
+from adgn.graph import Adjacency, Operator
 from adgn.graph.checks import check_count
 from adgn.nn import AntiSymmetricConv, LinearAggregation
 
@@ -265,8 +265,8 @@ def _linearisation(
     return slopes, torch.stack(rows)
 
 
-def _diagonal(operator: SparseOperator) -> Tensor:
-    csr = operator.pattern.csr
-    own = csr.row == csr.col
-    diagonal = operator.value.new_zeros(csr.shape[0])
-    return diagonal.index_put((csr.row[own].long(),), operator.value[own])
+def _diagonal(operator: Operator) -> Tensor:
+    row, col = operator.places
+    own = row == col
+    diagonal = operator.value.new_zeros(operator.shape[0])
+    return diagonal.index_put((row[own],), operator.value[own])

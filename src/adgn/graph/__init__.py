@@ -4,6 +4,7 @@ from adgn.graph.adjacency import Adjacency, graph_operator, sparse_features
 from adgn.graph.backend import Backend, backend, set_backend
 from adgn.graph.blocks import GraphBlocks, SelectedGraphs
 from adgn.graph.cache import cache_info, clear_cache
+from adgn.graph.edge_operator import EdgeOperator, Operator, edge_operator
 from adgn.graph.edges import edge_list, edges_with_loops
 from adgn.graph.kernels import multiply_reference
 from adgn.graph.layout import EdgeLayout
@@ -14,7 +15,9 @@ __all__ = [
     "Adjacency",
     "Backend",
     "EdgeLayout",
+    "EdgeOperator",
     "GraphBlocks",
+    "Operator",
     "SelectedGraphs",
     "SparseOperator",
     "SparsePattern",
@@ -22,6 +25,7 @@ __all__ = [
     "cache_info",
     "clear_cache",
     "edge_list",
+    "edge_operator",
     "edges_with_loops",
     "graph_operator",
     "multiply_reference",

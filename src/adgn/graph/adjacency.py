@@ -15,12 +15,13 @@ from adgn.graph.operator import SparseOperator, SparsePattern
 
 if TYPE_CHECKING:
     from adgn.graph.blocks import SelectedGraphs
+    from adgn.graph.edge_operator import EdgeOperator
 
 SPARSE_LAYOUTS = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc)
 
 # A [2, E] edge list, PyG's EdgeIndex (a Tensor too), a torch sparse matrix, an operator, or a
 # batch out of many prepared graphs.
-Adjacency: TypeAlias = Union[Tensor, SparseOperator, "SelectedGraphs"]
+Adjacency: TypeAlias = Union[Tensor, SparseOperator, "EdgeOperator", "SelectedGraphs"]
 
 
 def graph_operator(

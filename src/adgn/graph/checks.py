@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+from adgn.graph.tracing import is_traced, records_sizes
+
 INTEGER_TYPES = (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8)
 
 
@@ -49,6 +51,8 @@ def check_edge_weight(edge_weight: Tensor, num_edges: int, like: Tensor) -> None
 
 def check_edge_attr(edge_attr: Tensor, num_edges: int, channels: int, like: Tensor) -> None:
     """Raises unless `edge_attr` holds finite features `[num_edges, channels]`, like `like`."""
+    if records_sizes():
+        return
     if edge_attr.dim() != 2 or edge_attr.shape != (num_edges, channels):
         raise ValueError(
             f"edge_attr has shape {list(edge_attr.shape)}; expected [{num_edges}, {channels}]: one "
@@ -68,6 +72,8 @@ def check_features(x: Tensor, channels: int | None = None, like: Tensor | None =
         like: The weights that will multiply `x`: dtype and device must be the same.
     """
     check_tensor("x", x)
+    if records_sizes():
+        return
     if x.dim() < 2:
         raise ValueError(
             f"x has shape {list(x.shape)}; expected [num_nodes, channels]"
@@ -126,6 +132,8 @@ def check_finite(name: str, tensor: Tensor) -> None:
 def check_batch(batch: Tensor, num_nodes: int, like: Tensor, batch_size: int | None = None) -> None:
     """Raises unless `batch` gives each of `num_nodes` nodes the number of its graph."""
     check_tensor("batch", batch)
+    if is_traced(batch):
+        return
     if batch.dtype not in INTEGER_TYPES:
         raise TypeError(f"batch has dtype {batch.dtype}; graph numbers are integers")
     if batch.dim() != 1 or batch.numel() != num_nodes:
@@ -177,10 +185,8 @@ def check_flag(name: str, value: bool) -> None:
 
 
 def _values_hidden(tensor: Tensor) -> bool:
-    """Whether entries cannot be read: inside `torch.func`'s vmap, or while compiling."""
-    return torch.compiler.is_compiling() or bool(
-        torch._C._functorch.is_batchedtensor(_innermost(tensor))
-    )
+    """Whether entries cannot be read: inside `torch.func`'s vmap, or while tracing."""
+    return is_traced(tensor) or bool(torch._C._functorch.is_batchedtensor(_innermost(tensor)))
 
 
 def _innermost(tensor: Tensor) -> Tensor:

@@ -8,10 +8,13 @@ from adgn.graph.adjacency import SPARSE_LAYOUTS, Adjacency, plain_edges
 from adgn.graph.blocks import SelectedGraphs
 from adgn.graph.cache import cached
 from adgn.graph.checks import check_edge_index, check_same_place
+from adgn.graph.tracing import is_traced
 
 
 def edge_list(edge_index: Adjacency, num_nodes: int, like: Tensor) -> Tensor:
     """The edges `[2, E]` of a graph in any form that has edges, validated once per graph.
+
+    While tracing nothing is looked at.
 
     Args:
         edge_index: See [`graph_operator`][adgn.graph.graph_operator]. The edges of a sparse
@@ -37,6 +40,8 @@ def edge_list(edge_index: Adjacency, num_nodes: int, like: Tensor) -> Tensor:
         )
     check_same_place("edge_index", edge_index, "x", like)
     given: Tensor = edge_index
+    if is_traced(like) and given.layout not in SPARSE_LAYOUTS:
+        return plain_edges(given, num_nodes).long()
 
     def check() -> bool:
         check_edge_index(plain_edges(given, num_nodes), num_nodes)

@@ -10,7 +10,7 @@ from adgn.graph.operator import SparseOperator, SparsePattern
 
 Normalization = Literal["none", "mean", "loops", "gcn", "gcn-improved"]
 NORMALIZATIONS: tuple[Normalization, ...] = ("none", "mean", "loops", "gcn", "gcn-improved")
-_SELF_LOOP_WEIGHT = {"loops": 1.0, "gcn": 1.0, "gcn-improved": 2.0}
+SELF_LOOP_WEIGHT = {"loops": 1.0, "gcn": 1.0, "gcn-improved": 2.0}
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ class EdgeLayout:
     ) -> "EdgeLayout":
         """Lays out the edges `source[e] → target[e]`; the operator's rows are the targets."""
         shape = (num_nodes, num_nodes)
-        if normalization not in _SELF_LOOP_WEIGHT:
+        if normalization not in SELF_LOOP_WEIGHT:
             pattern, slot = SparsePattern.from_entries(target, source, shape)
             return cls(pattern, normalization, slot)
         is_loop = source == target
@@ -84,7 +84,7 @@ class EdgeLayout:
             if edge_weight is not None:
                 return edge_weight
             return torch.ones(self.slot.numel(), dtype=dtype, device=device)
-        loop_weight = _SELF_LOOP_WEIGHT[self.normalization]
+        loop_weight = SELF_LOOP_WEIGHT[self.normalization]
         num_nodes = self.pattern.shape[0]
         loops = torch.full((num_nodes,), loop_weight, dtype=dtype, device=device)
         if edge_weight is None:
@@ -97,27 +97,32 @@ class EdgeLayout:
     def _averaged(self, value: Tensor) -> Tensor:
         r"""$a_{uj} / d_u$, with $d$ the row sums."""
         row = self.pattern.csr.row.long()
-        degree, empty = self._degree(value, "mean normalisation")
+        degree, empty = self._degree(value)
         return value / torch.where(empty, 1.0, degree)[row] * ~empty[row]
 
     def _normalized(self, value: Tensor) -> Tensor:
         r"""$\hat{d}_u^{-1/2} \hat{d}_j^{-1/2} a_{uj}$, with $\hat{d}$ the row sums."""
         row, col = self.pattern.csr.row.long(), self.pattern.csr.col.long()
-        degree, empty = self._degree(value, "gcn normalisation")
+        degree, empty = self._degree(value)
         # The inner where keeps the gradient of the untaken branch finite.
         scale = torch.where(empty, 0.0, torch.where(empty, 1.0, degree).rsqrt())
         # The product of the two scales first: it is the same number for (u, j) and (j, u), so a
         # symmetric graph gives an exactly symmetric operator.
         return (scale[row] * scale[col]) * value
 
-    def _degree(self, value: Tensor, purpose: str) -> tuple[Tensor, Tensor]:
+    def _degree(self, value: Tensor) -> tuple[Tensor, Tensor]:
         """The row sums, and the rows whose sum is zero: such a node receives nothing."""
         csr = self.pattern.csr
         degree = value.new_zeros(csr.shape[0]).index_add(0, csr.row.long(), value)
-        if bool((degree < 0).any()):
-            node = int((degree < 0).nonzero()[0])
-            raise ValueError(
-                f"edge_weight gives node {node} the degree {float(degree[node]):.6g}; {purpose} "
-                "needs degrees that are not negative: use phi='sum' for such weights"
-            )
+        check_degree(degree, self.normalization)
         return degree, degree == 0
+
+
+def check_degree(degree: Tensor, normalization: Normalization) -> None:
+    """Raises where the weights that come into a node have a negative sum."""
+    if bool((degree < 0).any()):
+        node = int((degree < 0).nonzero()[0])
+        raise ValueError(
+            f"edge_weight gives node {node} the degree {float(degree[node]):.6g}; {normalization} "
+            "normalisation needs degrees that are not negative: use phi='sum' for such weights"
+        )

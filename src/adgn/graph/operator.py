@@ -213,7 +213,16 @@ class SparseOperator:
         """The whole matrix, for tests and small graphs."""
         csr = self.pattern.csr
         dense = self.value.new_zeros(csr.shape)
-        return dense.index_put((csr.row.long(), csr.col.long()), self.value)
+        return dense.index_put(self.places, self.value)
+
+    @property
+    def places(self) -> tuple[Tensor, Tensor]:
+        """Row and column of each entry, as indices."""
+        return self.pattern.csr.row.long(), self.pattern.csr.col.long()
+
+    def with_values(self, value: Tensor) -> "SparseOperator":
+        """The same entries with other values."""
+        return SparseOperator(self.pattern, value)
 
 
 def _pointers(sorted_or_not: Tensor, rows: int, dtype: torch.dtype) -> Tensor:

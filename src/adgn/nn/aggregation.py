@@ -7,10 +7,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch_geometric.nn import MessagePassing
 
 from adgn._util.suggestions import unknown_name
 from adgn.graph import Adjacency
 from adgn.graph.layout import Normalization
+from adgn.graph.tracing import records_sizes
 from adgn.nn.conv import (
     GATConv,
     GatedGraphConv,
@@ -33,7 +35,7 @@ def reset_bias(bias: Tensor, fan_in: int) -> None:
     nn.init.uniform_(bias, -bound, bound)
 
 
-class LinearAggregation(GraphConvolution, nn.Module):
+class LinearAggregation(GraphConvolution, MessagePassing):  # type: ignore[misc]
     r"""An aggregation linear in the states: $\Phi = \mathbf{A} \mathbf{X} \mathbf{V}^\top$.
 
     Args:
@@ -55,7 +57,7 @@ class LinearAggregation(GraphConvolution, nn.Module):
     """
 
     def __init__(self, channels: int) -> None:
-        super().__init__()
+        super().__init__(aggr="sum")
         self.channels = channels
         self.lin = nn.Linear(channels, channels, bias=False)
         self.reset_parameters()
@@ -70,10 +72,6 @@ class LinearAggregation(GraphConvolution, nn.Module):
         r"""$\Phi(\mathbf{X}, \mathcal{N}_u)$ for every node."""
         messages: Tensor = self.lin(x)
         return self.operator(x, edge_index, edge_weight) @ messages
-
-    def extra_repr(self) -> str:
-        """The size, for `repr`."""
-        return str(self.channels)
 
 
 class SumAggregation(LinearAggregation):
@@ -149,6 +147,10 @@ class GCNIIAggregation(GraphConvolution, nn.Module):
         """Draws new weights."""
         self.conv.reset_parameters()
 
+    def edge_mask(self) -> Tensor | None:
+        """See `GraphConvolution`; PyG puts it on the layer."""
+        return self.conv.edge_mask()
+
     def forward(
         self, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None
     ) -> Tensor:
@@ -182,13 +184,16 @@ def has_hooks(module: nn.Module) -> bool:
 def is_plain_linear(phi: nn.Module) -> bool:
     r"""Whether calling `phi` does nothing but $\mathbf{A} \mathbf{X} \mathbf{V}^\top$.
 
-    Subclasses, hooks and parametrisations (such as a spectral norm) may do more.
+    Subclasses, hooks, parametrisations (such as a spectral norm) and explanations may do more, and
+    `torch.jit.trace` can follow calls only.
     """
     return (
         type(phi) in (SumAggregation, GCNAggregation)
         and type(phi.lin) is nn.Linear
         and not has_hooks(phi)
         and not has_hooks(phi.lin)
+        and not phi.explain
+        and not records_sizes()
     )
 
 
@@ -298,6 +303,8 @@ def check_taken(phi: nn.Module, given: Mapping[str, Any]) -> None:
 
 def check_aggregated(phi: nn.Module, h: Tensor, x: Tensor) -> None:
     """Raises unless a user's Φ returned one state per node, of the size of `x`."""
+    if records_sizes():
+        return
     if not isinstance(h, torch.Tensor) or h.shape != x.shape:
         got = list(h.shape) if isinstance(h, torch.Tensor) else type(h).__name__
         raise ValueError(

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from adgn.graph import Adjacency, edge_list
 from adgn.graph.checks import check_count, check_features, check_flag, check_positive
+from adgn.nn import ops  # noqa: F401 - what `integrate` calls while compiling is registered there
 from adgn.nn.aggregation import (
     LinearAggregation,
     check_aggregated,
@@ -20,7 +21,6 @@ from adgn.nn.aggregation import (
     resolve_aggregation,
 )
 from adgn.nn.conv import GraphConvolution
-from adgn.nn.eager import eager
 from adgn.nn.integration import integrate, known_activation
 from adgn.nn.resolve import Activation, check_choice, resolve_activation
 from adgn.nn.segments import MEMORIES, Memory, in_segments
@@ -135,7 +135,6 @@ class AntiSymmetricConv(nn.Module):
         r"""$\mathbf{W} - \mathbf{W}^\top - \gamma \mathbf{I}$, what multiplies a node's state."""
         return torch.sub(self.W - self.W.t(), self.eye, alpha=self.gamma)
 
-    @eager
     def forward(self, x: Tensor, edge_index: Adjacency, *args: Any, **kwargs: Any) -> Tensor:
         """Applies the update `num_iters` times.
 
@@ -189,8 +188,9 @@ class AntiSymmetricConv(nn.Module):
         return in_segments(some_steps, x, num_steps, self.memory, modules)
 
     def __repr__(self) -> str:
+        phi = " ".join(str(self.phi).split())  # on one line
         return (
-            f"{type(self).__name__}({self.in_channels}, phi={self.phi}, "
+            f"{type(self).__name__}({self.in_channels}, phi={phi}, "
             f"num_iters={self.num_iters}, epsilon={self.epsilon}, gamma={self.gamma})"
         )
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import forward_ad
 
-from adgn.graph import SparseOperator
+from adgn.graph import EdgeOperator, Operator, SparseOperator
 from adgn.graph.backend import native_library, setting
 from adgn.graph.checks import check_count
 from adgn.graph.native import calls
@@ -37,7 +37,7 @@ _KNOWN_MODULES: dict[type[nn.Module], KnownActivation] = {
 
 def integrate(
     x: Tensor,
-    operator: SparseOperator,
+    operator: Operator,
     own: Tensor,
     neighbour: Tensor,
     bias: Tensor | None,
@@ -56,9 +56,10 @@ def integrate(
     $$
 
     For tanh, relu and the identity this is one autograd node. The native kernels serve where they
-    can (see `adgn.graph.backend`), torch elsewhere. Other activations, learned edge weights,
-    autocast, `torch.func` transforms, forward-mode and higher derivatives take the plain loop, in
-    which the `memory` option works for all but the transforms and forward mode.
+    can (see `adgn.graph.backend`), torch elsewhere; `torch.compile` keeps it as one operation.
+    Other activations, learned edge weights, autocast, `torch.func` transforms, forward-mode and
+    higher derivatives, `torch.export` and `torch.jit.trace` take the plain loop, in which the
+    `memory` option works for all but the transforms, forward mode and tracing.
 
     Args:
         x: States, `[..., N, d]`.
@@ -88,24 +89,26 @@ def integrate(
                 "adgn.graph.set_backend('auto')"
             )
         return _plain(x, operator, weights, epsilon, act, num_steps, memory)
-    run = _Run(
-        _stepper(x, operator, weights, epsilon, activation),
-        operator,
-        activation,
-        epsilon,
-        num_steps,
-        memory,
-    )
     inputs = [tensor for tensor in (x, own, neighbour, bias) if tensor is not None]
-    if not (torch.is_grad_enabled() and any(tensor.requires_grad for tensor in inputs)):
-        return run.forward(x, _contiguous(weights), keep=False)[0]
+    keep = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in inputs)
+    if isinstance(operator, EdgeOperator):
+        assert operator.graph is not None  # else it had been told by _why_plain
+        # Registered in adgn.nn.ops.
+        states: Tensor = torch.ops.adgn.integrate(
+            *(x, own, neighbour, bias, *operator.graph),
+            *(epsilon, activation, num_steps, memory, keep),
+        )[0]
+        return states
+    run = Run.plan(x, operator, weights, epsilon, activation, num_steps, memory)
+    if not keep:
+        return run.forward(x, contiguous(weights), keep=False)[0]
     result: Tensor = _Integrate.apply(x, own, neighbour, bias, run)  # type: ignore[no-untyped-call]
     return result
 
 
 def integrate_reference(
     x: Tensor,
-    operator: SparseOperator,
+    operator: Operator,
     own: Tensor,
     neighbour: Tensor,
     bias: Tensor | None,
@@ -154,7 +157,7 @@ def known_activation(act: Activation | None) -> KnownActivation | None:
     return _KNOWN_MODULES.get(type(act))
 
 
-def check_states(x: Tensor, operator: SparseOperator) -> None:
+def check_states(x: Tensor, operator: Operator) -> None:
     """Raises unless there is one state for each node of the graph."""
     if x.dim() < 2 or operator.shape != (x.size(-2), x.size(-2)):
         raise ValueError(
@@ -182,13 +185,15 @@ def check_weights(
 
 
 def _why_plain(
-    x: Tensor, operator: SparseOperator, weights: Weights, activation: KnownActivation | None
+    x: Tensor, operator: Operator, weights: Weights, activation: KnownActivation | None
 ) -> str | None:
     """What only the plain loop can do, if it is asked for."""
     if activation is None:
         return "this activation"
     if operator.value.requires_grad:
         return "edge weights that require a gradient"
+    if isinstance(operator, EdgeOperator) and operator.graph is None:
+        return "tracing, explanations and meta tensors"
     if torch._C._are_functorch_transforms_active():
         return "a torch.func transform"
     if forward_ad._current_level >= 0:
@@ -228,7 +233,7 @@ def _stepper(
 
 def _plain(
     x: Tensor,
-    operator: SparseOperator,
+    operator: Operator,
     weights: Weights,
     epsilon: float,
     act: Activation | None,
@@ -254,7 +259,7 @@ def _plain(
 
 
 @dataclass(frozen=True)
-class _Run:
+class Run:
     """One integration, cut into segments of steps."""
 
     stepper: Stepper
@@ -263,6 +268,21 @@ class _Run:
     epsilon: float
     num_steps: int
     memory: Memory
+
+    @classmethod
+    def plan(
+        cls,
+        x: Tensor,
+        operator: SparseOperator,
+        weights: Weights,
+        epsilon: float,
+        activation: KnownActivation,
+        num_steps: int,
+        memory: Memory,
+    ) -> "Run":
+        """An integration that begins with the states `x`."""
+        stepper = _stepper(x, operator, weights, epsilon, activation)
+        return cls(stepper, operator, activation, epsilon, num_steps, memory)
 
     def segments(self) -> list[tuple[int, int]]:
         """First and last + 1 of the steps of each segment."""
@@ -325,9 +345,9 @@ class _Integrate(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, own: Tensor, neighbour: Tensor, bias: Tensor | None, run: _Run
+        ctx: Any, x: Tensor, own: Tensor, neighbour: Tensor, bias: Tensor | None, run: Run
     ) -> Tensor:
-        weights = _contiguous(Weights(own, neighbour, bias))
+        weights = contiguous(Weights(own, neighbour, bias))
         result, kept = run.forward(x, weights, keep=True)
         ctx.run = run
         ctx.lengths = [len(of_segment) for of_segment in kept]
@@ -348,7 +368,7 @@ class _Integrate(torch.autograd.Function):
             for i, gradient in zip(wanted, found, strict=True):
                 result[i] = gradient
             return tuple(result)
-        weights = _contiguous(Weights(own, neighbour, bias))
+        weights = contiguous(Weights(own, neighbour, bias))
         sums = weights.zeros() if any(ctx.needs_input_grad[1:4]) else None
         pieces = iter(flat)
         kept = [[next(pieces) for _ in range(length)] for length in ctx.lengths]
@@ -359,7 +379,7 @@ class _Integrate(torch.autograd.Function):
         return tuple(result)
 
 
-def _contiguous(weights: Weights) -> Weights:
+def contiguous(weights: Weights) -> Weights:
     """Detached weights as the kernels read them."""
     bias = None if weights.bias is None else weights.bias.detach().contiguous()
     return Weights(weights.own.detach().contiguous(), weights.neighbour.detach().contiguous(), bias)

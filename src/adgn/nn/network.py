@@ -10,7 +10,6 @@ from torch_geometric.nn import global_add_pool, global_max_pool, global_mean_poo
 from adgn.graph import Adjacency, sparse_features
 from adgn.graph.adjacency import SPARSE_LAYOUTS
 from adgn.graph.checks import check_batch, check_count, check_features, check_tensor
-from adgn.nn.eager import eager
 from adgn.nn.registry import unused_edge_features
 from adgn.nn.resolve import check_choice
 
@@ -138,13 +137,8 @@ class GraphNetwork(nn.Module):
             raise unused_edge_features(type(self).__name__)
         states = self.dropout(self.encode(x))
         extra = {} if edge_attr is None else {"edge_attr": edge_attr}
-        states = self._propagate(states, edge_index, edge_weight, **extra)
+        states = self.propagation(states, edge_index, edge_weight, **extra)
         return self.read(self.dropout(states), batch, batch_size)
-
-    @eager
-    def _propagate(self, *args: Any, **kwargs: Any) -> Tensor:
-        states: Tensor = self.propagation(*args, **kwargs)
-        return states
 
     def encode(self, x: Tensor) -> Tensor:
         """The first states, `[N, hidden_channels]`; sparse features are never made dense."""
@@ -219,7 +213,6 @@ class GraphNetwork(nn.Module):
         )
 
 
-@eager
 def _sparse_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     product = sparse_features(x) @ weight.t()
     return product if bias is None else product + bias

@@ -12,6 +12,8 @@ from torch import Tensor, nn
 from torch.autograd import forward_ad
 from torch.utils.checkpoint import checkpoint
 
+from adgn.graph.tracing import is_traced
+
 Memory = Literal["full", "checkpoint"]
 MEMORIES: tuple[Memory, ...] = ("full", "checkpoint")
 
@@ -29,7 +31,7 @@ def in_segments(
 
     With `memory="checkpoint"` the states of every $\sqrt{L}$-th of the $L$ steps are kept, and the
     steps between are computed a second time for the gradient, with the same random numbers. Inside
-    of another segment, `torch.func` transforms and forward mode nothing is cut.
+    of another segment, `torch.func` transforms, forward mode and tracing nothing is cut.
 
     Args:
         steps: Maps states, the first step and the last + 1 to the states after these steps.
@@ -48,8 +50,10 @@ def in_segments(
         >>> in_segments(double, x, 10, "checkpoint", lambda first, last: [])
         tensor([1024.], grad_fn=<MulBackward0>)
     """
+    if memory == "full" or is_traced(x):
+        return steps(x, 0, count)
     transformed = torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
-    if memory == "full" or transformed or not torch.is_grad_enabled() or _inside_segment.get():
+    if transformed or not torch.is_grad_enabled() or _inside_segment.get():
         return steps(x, 0, count)
 
     def segment(x: Tensor, first: int, last: int) -> Tensor:

@@ -2,9 +2,17 @@
 
 from torch import Tensor
 
-from adgn.graph import Adjacency, SparseOperator, edge_list, graph_operator
+from adgn.graph import (
+    Adjacency,
+    EdgeOperator,
+    Operator,
+    edge_list,
+    edge_operator,
+    graph_operator,
+)
 from adgn.graph.checks import check_edge_attr
 from adgn.graph.layout import Normalization
+from adgn.graph.tracing import is_traced
 
 
 class GraphConvolution:
@@ -20,8 +28,16 @@ class GraphConvolution:
 
     def operator(
         self, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None
-    ) -> SparseOperator:
-        """The graph as this layer sees it, for states like `x`."""
+    ) -> Operator:
+        """The graph as this layer sees it, for states like `x`.
+
+        An `EdgeOperator` while tracing, and where PyG's `Explainer` has put a mask on the edges.
+        """
+        mask = self.edge_mask()
+        if mask is not None or is_traced(x) or isinstance(edge_index, EdgeOperator):
+            return edge_operator(
+                edge_index, edge_weight, normalization=self.normalization, like=x, mask=mask
+            )
         return graph_operator(
             edge_index,
             edge_weight,
@@ -29,6 +45,13 @@ class GraphConvolution:
             normalization=self.normalization,
             like=x,
         )
+
+    def edge_mask(self) -> Tensor | None:
+        """What PyG's `Explainer` multiplies the messages of the edges with, `[E]`, if it does."""
+        if not getattr(self, "explain", None):
+            return None
+        mask: Tensor = self._edge_mask  # type: ignore[attr-defined]
+        return mask.sigmoid() if self._apply_sigmoid else mask  # type: ignore[attr-defined]
 
     def edges(
         self,

@@ -7,9 +7,10 @@ import torch_geometric.nn as pyg
 from torch import Tensor
 from torch.nn import functional
 
-from adgn.graph import Adjacency, SparseOperator, edges_with_loops
+from adgn.graph import Adjacency, Operator, edges_with_loops
 from adgn.graph.checks import check_count
 from adgn.graph.layout import Normalization
+from adgn.graph.tracing import is_traced
 from adgn.nn.conv.base import GraphConvolution
 
 
@@ -96,31 +97,45 @@ class GATConv(GraphConvolution, pyg.GATConv):  # type: ignore[misc]
         out = heads.flatten(1) if self.concat else heads.mean(1)
         return out if self.bias is None else out + self.bias
 
-    def _along_slots(self, sent: Tensor, operator: SparseOperator) -> Tensor:
+    def _along_slots(self, sent: Tensor, operator: Operator) -> Tensor:
         """Attention without edge features: one sparse product per head."""
         if operator.has_negative_values:
             raise ValueError(
                 "edge_weight has negative entries; attention counts an edge as often as its weight "
                 "says, which must be at least 0"
             )
-        csr = operator.pattern.csr
         weight = operator.value.unsqueeze(-1)
         silent = weight == 0 if operator.has_zero_values else None
-        attention = self._attention(sent, csr.row.long(), csr.col.long(), weight, silent=silent)
-        heads = [
-            SparseOperator(operator.pattern, shares.contiguous()) @ states
-            for shares, states in zip(attention.unbind(1), sent.unbind(1), strict=True)
-        ]
-        return torch.stack(heads, 1)
+        attention = self._attention(sent, *operator.places, weight, silent=silent)
+        return _per_head(operator, attention, sent)
 
     def _along_edges(self, sent: Tensor, edges: Tensor, features: Tensor) -> Tensor:
         """Attention with edge features: repeated edges may differ, so each has its own."""
+        if is_traced(sent) or self.explain:
+            return self._along_all_edges(sent, edges, features)
         (source, target), features = edges_with_loops(edges, features, sent.size(0))
-        linked = self.lin_edge(features).view(-1, self.heads, self.out_channels)
-        bonus = (linked * self.att_edge).sum(-1)
-        attention = self._attention(sent, target, source, bonus=bonus)
+        attention = self._attention(sent, target, source, bonus=self._edge_logits(features))
         messages = attention.unsqueeze(-1) * sent[source]
         return torch.zeros_like(sent).index_add(0, target, messages)
+
+    def _along_all_edges(self, sent: Tensor, edges: Tensor, features: Tensor) -> Tensor:
+        """The same without leaving edges out: self loops that are replaced have weight 0."""
+        operator = self.operator(sent.flatten(1), edges)
+        weight = operator.value.unsqueeze(-1)
+        kept, target = weight[: edges.size(1)], edges[1]
+        total = features.new_zeros(sent.size(0), features.size(1))
+        total = total.index_add(0, target, kept * features)
+        count = total.new_zeros(sent.size(0), 1).index_add(0, target, kept)
+        features = torch.cat([features, total / count.clamp(min=1)])
+        attention = self._attention(
+            sent, *operator.places, weight, self._edge_logits(features), silent=weight == 0
+        )
+        return _per_head(operator, attention, sent)
+
+    def _edge_logits(self, features: Tensor) -> Tensor:
+        linked = self.lin_edge(features).view(-1, self.heads, self.out_channels)
+        logits: Tensor = (linked * self.att_edge).sum(-1)
+        return logits
 
     def _attention(
         self,
@@ -170,3 +185,12 @@ class GATConv(GraphConvolution, pyg.GATConv):  # type: ignore[misc]
         channels = self.heads * self.out_channels if self.concat else self.out_channels
         edge = "" if self.edge_dim is None else f", edge_dim={self.edge_dim}"
         return f"{type(self).__name__}({self.in_channels}, {channels}, heads={self.heads}{edge})"
+
+
+def _per_head(operator: Operator, attention: Tensor, sent: Tensor) -> Tensor:
+    """One sparse product per head, with the shares `[entries, heads]` as values."""
+    heads = [
+        operator.with_values(shares.contiguous()) @ states
+        for shares, states in zip(attention.unbind(1), sent.unbind(1), strict=True)
+    ]
+    return torch.stack(heads, 1)

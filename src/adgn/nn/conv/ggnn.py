@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import torch_geometric.nn as pyg
 from torch import Tensor
 
-from adgn.graph import Adjacency, SparseOperator
+from adgn.graph import Adjacency, Operator
 from adgn.graph.layout import Normalization
 from adgn.nn.conv.base import GraphConvolution
 
@@ -46,8 +46,8 @@ class GatedGraphConv(GraphConvolution, pyg.GatedGraphConv):  # type: ignore[misc
         # A queue of one: only the last states are kept.
         return deque(self.steps(x, self.operator(x, edge_index, edge_weight)), maxlen=1).pop()
 
-    def steps(self, x: Tensor, operator: SparseOperator) -> Iterator[Tensor]:
+    def steps(self, x: Tensor, operator: Operator) -> Iterator[Tensor]:
         """The states after each step."""
-        for weight in self.weight:
+        for weight in self.weight.unbind():
             x = self.rnn(operator @ (x @ weight), x)
             yield x

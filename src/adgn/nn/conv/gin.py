@@ -123,8 +123,12 @@ class GINEConv(GraphConvolution, pyg.GINEConv):  # type: ignore[misc]
         edge_attr: Tensor | None = None,
     ) -> Tensor:
         """The next states."""
-        (source, target), features = self.edges(x, edge_index, edge_weight, edge_attr)
+        edges, features = self.edges(x, edge_index, edge_weight, edge_attr)
+        source, target = edges.unbind()
         messages = torch.relu(x[source] + self.lin(features))
+        mask = self.edge_mask()
+        if mask is not None:
+            messages = messages * mask.unsqueeze(-1)
         neighbours = torch.zeros_like(x).index_add(0, target, messages)
         out: Tensor = self.nn(neighbours + (1 + self.eps) * x)
         return out

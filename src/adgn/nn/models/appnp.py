@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pydantic import Field
 from torch import Tensor, nn
 
-from adgn.graph import SparseOperator
+from adgn.graph import Operator
 from adgn.nn.models.baseline import Baseline
 from adgn.nn.models.diffusion import Diffusion, PredictThenPropagateOptions
 from adgn.nn.models.spaces import benchmark_grid, heterophily_grid, property_grid, tree_grid
@@ -25,7 +25,7 @@ class APPNPPropagation(Diffusion):
         super().__init__(num_layers, "gcn", options.act)
         self.alpha = options.alpha
 
-    def steps(self, x: Tensor, operator: SparseOperator) -> Iterator[Tensor]:
+    def steps(self, x: Tensor, operator: Operator) -> Iterator[Tensor]:
         """The states after each step."""
         first = x = self.activate(x)
         for _ in range(self.num_layers):

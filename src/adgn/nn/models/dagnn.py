@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from adgn.graph import SparseOperator
+from adgn.graph import Operator
 from adgn.nn.models.baseline import Baseline
 from adgn.nn.models.diffusion import Diffusion, PredictThenPropagateOptions
 from adgn.nn.models.spaces import benchmark_grid, heterophily_grid, property_grid, tree_grid
@@ -23,7 +23,7 @@ class DAGNNPropagation(Diffusion):
         super().__init__(num_layers, "gcn", options.act)
         self.score = nn.Linear(channels, 1)
 
-    def steps(self, x: Tensor, operator: SparseOperator) -> Iterator[Tensor]:
+    def steps(self, x: Tensor, operator: Operator) -> Iterator[Tensor]:
         """The states at each depth; the last step gives all depths, weighed."""
         x = self.activate(x)
         kept = torch.sigmoid(self.score(x)) * x

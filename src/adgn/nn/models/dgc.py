@@ -7,7 +7,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from adgn.graph import SparseOperator
+from adgn.graph import Operator
 from adgn.nn.models.baseline import Baseline
 from adgn.nn.models.diffusion import Diffusion
 from adgn.nn.models.spaces import benchmark_grid, heterophily_grid, property_grid, tree_grid
@@ -36,7 +36,7 @@ class DGCPropagation(Diffusion):
         self.epsilon = options.epsilon
         self.diffusion = options.diffusion
 
-    def steps(self, x: Tensor, operator: SparseOperator) -> Iterator[Tensor]:
+    def steps(self, x: Tensor, operator: Operator) -> Iterator[Tensor]:
         """The states after each step; the activation belongs to the last."""
         for step in range(self.num_layers):
             change = operator @ x

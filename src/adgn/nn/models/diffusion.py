@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pydantic import Field
 from torch import Tensor, nn
 
-from adgn.graph import Adjacency, SparseOperator, graph_operator
+from adgn.graph import Adjacency, Operator
 from adgn.graph.layout import Normalization
+from adgn.nn.conv import GraphConvolution
 from adgn.nn.registry import ModelOptions
 from adgn.nn.resolve import Activation, resolve_activation
 
@@ -19,10 +20,8 @@ class PredictThenPropagateOptions(ModelOptions):
     act: str | Activation | None = Field("relu", description="activation after the encoder")
 
 
-class Diffusion(nn.Module, ABC):
+class Diffusion(GraphConvolution, nn.Module, ABC):
     """`num_layers` applications of one operator; subclasses say how."""
-
-    edge_dim = None
 
     def __init__(
         self, num_layers: int, normalization: Normalization, act: str | Activation | None
@@ -45,20 +44,8 @@ class Diffusion(nn.Module, ABC):
         """`x` and the states after each step, the last as `forward`."""
         return [x, *self.steps(x, self.operator(x, edge_index, edge_weight))]
 
-    def operator(
-        self, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None
-    ) -> SparseOperator:
-        """The graph as the steps see it."""
-        return graph_operator(
-            edge_index,
-            edge_weight,
-            num_nodes=x.size(-2),
-            normalization=self.normalization,
-            like=x,
-        )
-
     @abstractmethod
-    def steps(self, x: Tensor, operator: SparseOperator) -> Iterator[Tensor]:
+    def steps(self, x: Tensor, operator: Operator) -> Iterator[Tensor]:
         """The states after each step, the last ones being the output."""
 
     def activate(self, x: Tensor) -> Tensor:

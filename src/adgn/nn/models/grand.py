@@ -4,7 +4,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from adgn.graph import Adjacency, SparseOperator
+from adgn.graph import Adjacency, Operator
 from adgn.nn.conv import GATConv
 from adgn.nn.models.baseline import Baseline
 from adgn.nn.models.spaces import benchmark_grid, heterophily_grid, property_grid, tree_grid
@@ -38,7 +38,7 @@ class DiffusionByAttention(nn.Module):
         self.attention.reset_parameters()
         nn.init.zeros_(self.alpha)
 
-    def forward(self, x: Tensor, operator: SparseOperator) -> Tensor:
+    def forward(self, x: Tensor, operator: Operator) -> Tensor:
         """The rate of change of the states."""
         rate: Tensor = torch.sigmoid(self.alpha) * (self.attention(x, operator) - x)
         return rate
@@ -57,6 +57,7 @@ class GRANDPropagation(nn.Module):
         self.rate = DiffusionByAttention(channels, options.heads)
         self.act = resolve_activation(options.act)
 
+    @torch.compiler.disable(reason="torchdiffeq looks at times")  # type: ignore[no-untyped-call, untyped-decorator]
     def forward(
         self, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None
     ) -> Tensor:
