@@ -1,3 +1,5 @@
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +14,11 @@ from adgn.training import (
     to_toml,
 )
 from adgn.training.configfile import config_differences
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 
 @pytest.mark.parametrize("task", list(TASKS))
@@ -32,8 +39,6 @@ def test_toml_comes_back_as_the_same_configuration(tmp_path, task, model):
 def test_strange_values_survive_toml(text, number, numbers):
     options = {"phi_kwargs": {"key": text, "numbers": numbers}}
     config = TrainConfig("sssp", model={"dropout": number, **options})
-    import tomllib
-
     assert resolve_config(tomllib.loads(to_toml(config))) == config
 
 
