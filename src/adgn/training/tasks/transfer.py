@@ -8,10 +8,11 @@ import torch
 from pydantic import Field, StrictInt
 
 from adgn.data import GraphTransfer
+from adgn.data.transfer import transfer_size
 from adgn.training.batches import PackedBatches
 from adgn.training.config import TaskConfig
 from adgn.training.metrics import log10
-from adgn.training.tasks.entry import Progress, TaskData, TaskEntry
+from adgn.training.tasks.entry import Progress, TaskData, TaskEntry, TaskSize
 
 if TYPE_CHECKING:
     from adgn.training.config import TrainConfig
@@ -50,6 +51,7 @@ def entries() -> Iterator[TaskEntry]:
             "adgn": {"phi": "sum", "epsilon": 1.0, "weight_sharing": False, "bias": False}
         },
         protocol="the package's own; the paper has no such task",
+        size=_size,
     )
 
 
@@ -64,6 +66,16 @@ def _defaults(task: Mapping[str, Any], model: str) -> dict[str, Any]:
         "loop": {"max_epochs": 1000, "batch_size": BATCH_SIZE, "clip_norm": 1.0},
         "seed": 0,
     }
+
+
+def _size(config: "TrainConfig") -> TaskSize:
+    task = config.task
+    if not isinstance(task, TransferConfig):
+        raise TypeError(f"task is a {type(task).__name__}; expected TransferConfig")
+    graphs = task.train + task.val + task.test
+    nodes, edges, data = transfer_size(task.topology, task.distance, graphs)
+    batch = min(config.loop.batch_size or BATCH_SIZE, task.train)
+    return TaskSize(data, batch * nodes, batch * edges, in_channels=1, out_channels=1)
 
 
 def _build(config: "TrainConfig", device: torch.device, progress: Progress | None) -> TaskData:
