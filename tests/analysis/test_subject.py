@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import adgn.training
+from adgn._util.memory import NotEnoughMemoryError
 from adgn.analysis.subject import load_run, untrained_subject
 
 
@@ -75,3 +76,11 @@ def test_wrong_inputs_are_refused(transfer_run):
         load_run(transfer_run[0], 4)
     with pytest.raises(ValueError, match=r"graph='rings' is not known\. Did you mean 'ring'"):
         untrained_subject("adgn", "rings")
+
+
+@pytest.mark.parametrize(
+    "size", [{"num_nodes": 10**8}, {"num_layers": 10**9}, {"hidden_channels": 10**8}]
+)
+def test_what_cannot_fit_is_refused_before_it_is_made(size):
+    with pytest.raises(NotEnoughMemoryError, match=r"analysing adgn with .* GB are free"):
+        untrained_subject("adgn", **size)

@@ -20,11 +20,6 @@ def test_available_memory_is_less_than_all():
         assert 0 < machine.available_megabytes() < 1e3 * described.memory_gb
 
 
-def test_an_untold_amount_of_memory_is_no_limit(monkeypatch, tmp_path):
-    monkeypatch.setattr(machine, "_MEMINFO", tmp_path / "none")
-    assert machine.available_megabytes() == float("inf")
-
-
 def test_the_commit_tells_of_changes(monkeypatch, tmp_path):
     def git(*arguments):
         identity = ["-c", "user.name=a", "-c", "user.email=a@b.c"]

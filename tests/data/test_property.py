@@ -8,6 +8,7 @@ import torch
 from torch_geometric.data import Batch
 from torch_geometric.loader import DataLoader
 
+from adgn._util.memory import NotEnoughMemoryError
 from adgn.data import TARGETS, GraphPropertyDataset, PropertySettings
 from adgn.data.property import generate
 
@@ -175,4 +176,10 @@ def test_progress_counts_all_graphs(tmp_path):
 def test_impossible_arguments_are_refused_before_any_work(tmp_path, arguments, message):
     with pytest.raises(ValueError, match=message):
         GraphPropertyDataset(tmp_path, **arguments)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_graphs_that_cannot_fit_are_refused_before_they_are_made(tmp_path):
+    with pytest.raises(NotEnoughMemoryError, match=r"min_nodes=10000000.* GB are free"):
+        GraphPropertyDataset(tmp_path, min_nodes=10**7)
     assert list(tmp_path.iterdir()) == []

@@ -5,7 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch_geometric.utils import to_networkx
 
+from adgn._util.memory import NotEnoughMemoryError
 from adgn.data import TOPOLOGIES, GraphTransfer
+from adgn.data.transfer import transfer_size
 
 
 @given(st.sampled_from(TOPOLOGIES), st.integers(3, 25))
@@ -82,3 +84,17 @@ def test_impossible_arguments_are_refused(arguments, message):
 def test_wrong_counts_and_seeds_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         GraphTransfer("line", 5, **options)
+
+
+@pytest.mark.parametrize("size", [{"distance": 10**10}, {"distance": 3, "num_graphs": 10**12}])
+def test_graphs_that_cannot_fit_are_refused_before_they_are_made(size):
+    with pytest.raises(NotEnoughMemoryError, match=r"distance=.* GB are free"):
+        GraphTransfer("line", **size)
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_the_size_is_known_before(topology):
+    nodes, edges, size = transfer_size(topology, 7, 5)
+    packed = GraphTransfer(topology, 7, num_graphs=5).packed
+    assert (nodes * 5, edges) == (packed.x.size(0), packed.edge_index.size(1))
+    assert size >= 4 * packed.x.numel()

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import torch
 
+from adgn._util.memory import NotEnoughMemoryError
 from adgn.data import TreeNeighborsMatch
-from adgn.data.trees import default_permutations
+from adgn.data.trees import default_permutations, tree_size
 
 
 @pytest.mark.parametrize("radius", [2, 3, 5])
@@ -129,3 +130,14 @@ def test_features_fit_an_embedding():
 def test_impossible_arguments_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         TreeNeighborsMatch(**arguments)
+
+
+@pytest.mark.parametrize("size", [{"radius": 10**9}, {"radius": 30, "num_permutations": 5}])
+def test_trees_that_cannot_fit_are_refused_before_they_are_made(size):
+    with pytest.raises(NotEnoughMemoryError, match=r"radius=.* GB are free"):
+        TreeNeighborsMatch(**size)
+
+
+def test_the_number_of_trees_is_known_before():
+    trees = [TreeNeighborsMatch(3, split, num_permutations=10) for split in ("train", "test")]
+    assert tree_size(3, 10)[0] == sum(len(part) for part in trees)

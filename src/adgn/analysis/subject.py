@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from adgn._util.memory import check_memory
 from adgn._util.suggestions import unknown_name
 from adgn.analysis.graphs import EXAMPLE_GRAPHS, example_graph
 from adgn.analysis.verdict import Diagnosis, diagnose
@@ -15,6 +16,7 @@ from adgn.data import BENCHMARKS, load
 from adgn.graph import Adjacency
 from adgn.nn import build_model
 from adgn.training import PackedBatches, open_run
+from adgn.training.memory import parameter_bytes
 
 __all__ = ["Subject", "analyze", "load_run", "untrained", "untrained_subject"]
 
@@ -176,6 +178,7 @@ def untrained_subject(
         torch.Size([5, 8])
     """
     if graph in EXAMPLE_GRAPHS:
+        _check_memory(model, num_nodes, num_layers, hidden_channels, options or {})
         generator = torch.Generator().manual_seed(seed)
         x = torch.randn(num_nodes, _EXAMPLE_CHANNELS, generator=generator)
         edge_index = example_graph(graph, num_nodes, seed)
@@ -186,6 +189,18 @@ def untrained_subject(
         raise unknown_name("graph", graph, [*EXAMPLE_GRAPHS, *BENCHMARKS])
     network = untrained(model, x.size(1), hidden_channels, num_layers, options or {}, seed).to(x)
     return Subject(model, network, x, edge_index, hidden_channels, num_layers)
+
+
+def _check_memory(
+    model: str, nodes: int, layers: int, hidden: int, options: Mapping[str, Any]
+) -> None:
+    weights = parameter_bytes(
+        lambda count: build_model(model, _EXAMPLE_CHANNELS, hidden, 1, count, **options), layers
+    )
+    # A node and its edges take up to 2000 bytes while the graph is made; then there are the states
+    # of all layers, with what their gradient needs.
+    need = 4 * weights + nodes * (2000.0 + 4.0 * hidden * (5.0 * layers + 10))
+    check_memory(need, f"analysing {model} with {nodes} nodes, {layers} layers of size {hidden}")
 
 
 def untrained(

@@ -6,13 +6,13 @@ import platform
 import subprocess
 from pathlib import Path
 
+from adgn._util.memory import available_bytes, meminfo
 from adgn.bench.records import Machine
 from adgn.host import processor
 
 __all__ = ["available_megabytes", "commit", "describe_machine", "versions"]
 
 _PACKAGE = Path(__file__).resolve().parents[1]
-_MEMINFO = Path("/proc/meminfo")
 
 
 def describe_machine(instruction_set: str) -> Machine:
@@ -20,7 +20,7 @@ def describe_machine(instruction_set: str) -> Machine:
     return Machine(
         processor=processor(),
         cores=os.cpu_count() or 1,
-        memory_gb=round(_meminfo("MemTotal") / 1e9, 1),
+        memory_gb=round(meminfo("MemTotal") / 1e9, 1),
         system=f"{platform.system()} {platform.machine()}",
         instruction_set=instruction_set,
     )
@@ -43,16 +43,7 @@ def commit() -> str:
 
 def available_megabytes() -> float:
     """The memory that new work can have, in MB; infinite where the system does not tell."""
-    return _meminfo("MemAvailable") / 1e6 or float("inf")
-
-
-def _meminfo(entry: str) -> float:
-    """An entry in bytes, 0 where it is not known."""
-    if _MEMINFO.exists():
-        for line in _MEMINFO.read_text().splitlines():
-            if line.startswith(f"{entry}:"):
-                return int(line.split()[1]) * 1024.0
-    return 0.0
+    return available_bytes() / 1e6
 
 
 def _git(*arguments: str) -> str:

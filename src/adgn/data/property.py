@@ -12,15 +12,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
+from adgn._util.memory import check_memory
 from adgn.data.files import cache_path, load_or_build
 from adgn.data.packed import PackedDataset, PackedGraphs, offsets
 from adgn.data.property_generator import RandomGraph, graph_chain
-from adgn.data.property_settings import PAPER_NOISE, PropertySettings
+from adgn.data.property_settings import PAPER_NOISE, SPLITS, PropertySettings
 from adgn.data.property_targets import TARGETS, ConstantScore, find_target
 from adgn.data.property_values import compute_targets, constant_predictor_score
 from adgn.data.root import cache_folder, data_root
 
-__all__ = ["GraphPropertyDataset", "prepare_property"]
+__all__ = ["GraphPropertyDataset", "prepare_property", "property_size"]
 
 # Raised when the meaning of the cached tensors changes, so that old files are not read as new.
 FORMAT = 1
@@ -109,9 +110,33 @@ def prepare_property(
     progress: Progress | None = None,
 ) -> dict[str, Tensor]:
     """All splits and targets of a data set, read from the data root or made and kept there."""
+    check_memory(
+        property_size(settings)[2],
+        f"GraphPropertyDataset with min_nodes={settings.min_nodes}, train={settings.train}, "
+        f"val={settings.val}, test={settings.test}",
+    )
     what = {"format": FORMAT, **asdict(settings)}
     path = cache_path(cache_folder(data_root(root)), "graph-property", what)
     return load_or_build(path, lambda: generate(settings, progress))
+
+
+def property_size(settings: PropertySettings) -> tuple[int, int, float]:
+    """Nodes and edges of the largest graph, and about how many bytes making all of them takes.
+
+    Of all pairs of nodes a quarter are edges, on average over graphs of the paper's size. The
+    generator works with a handful of dense matrices per graph.
+
+    Example:
+        >>> nodes, edges, _ = property_size(PropertySettings())
+        >>> nodes, edges
+        (34, 289)
+    """
+    nodes = settings.min_nodes + max(settings.shape(split)[0] for split in SPLITS) - 1
+    edges = nodes**2 // 4
+    graphs = sum(settings.num_graphs(split) for split in SPLITS)
+    # Twice what the tensors take: pieces are put together, and edges read as longer integers.
+    kept = graphs * (40.0 * nodes + 32.0 * edges)
+    return nodes, edges, kept + 60.0 * nodes**2
 
 
 def generate(settings: PropertySettings, progress: Progress | None = None) -> dict[str, Tensor]:

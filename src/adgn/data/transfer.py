@@ -8,11 +8,12 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
+from adgn._util.memory import check_memory
 from adgn._util.suggestions import unknown_name
 from adgn.data.checks import check_integer
 from adgn.data.packed import PackedDataset, PackedGraphs
 
-__all__ = ["TOPOLOGIES", "GraphTransfer"]
+__all__ = ["TOPOLOGIES", "GraphTransfer", "transfer_size"]
 
 _SPLITS = ("train", "val", "test")
 
@@ -45,6 +46,20 @@ _BUILDERS: dict[str, tuple[Callable[[int], list[tuple[int, int]]], int]] = {
 }
 TOPOLOGIES: tuple[str, ...] = tuple(_BUILDERS)
 DEFAULT_SIZES: Mapping[str, int] = MappingProxyType({"train": 1000, "val": 100, "test": 100})
+
+
+def transfer_size(topology: str, distance: int, num_graphs: int) -> tuple[int, int, int]:
+    """Nodes and edges of a graph, and about how many bytes making `num_graphs` of them takes.
+
+    Example:
+        >>> transfer_size("ring", 10, 1000)[:2]
+        (20, 40)
+    """
+    nodes = distance + 1 if topology == "line" else 2 * distance
+    crosses = 2 * (distance - 2) if topology == "crossed_ring" else 0
+    edges = 2 * (nodes - (topology == "line") + crosses)
+    # As pairs in lists an edge takes 200 bytes for a while; a node has one number.
+    return nodes, edges, 200 * edges + 4 * nodes * num_graphs
 
 
 class GraphTransfer(PackedDataset):
@@ -99,6 +114,10 @@ class GraphTransfer(PackedDataset):
         count = DEFAULT_SIZES[split] if num_graphs is None else num_graphs
         check_integer("num_graphs", count, 1)
         check_integer("seed", seed, 0)
+        check_memory(
+            transfer_size(topology, distance, count)[2],
+            f"GraphTransfer with distance={distance} and num_graphs={count}",
+        )
         self.topology, self.distance, self.split = topology, distance, split
         stream = np.random.default_rng([seed, _SPLITS.index(split)])
         numbers = torch.from_numpy(stream.uniform(-1, 1, count).astype(np.float32))

@@ -10,11 +10,12 @@ import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
+from adgn._util.memory import check_memory
 from adgn._util.suggestions import unknown_name
 from adgn.data.checks import check_integer
 from adgn.data.packed import PackedDataset, PackedGraphs
 
-__all__ = ["TreeNeighborsMatch"]
+__all__ = ["TreeNeighborsMatch", "tree_size"]
 
 PAPER_SEED = 11
 TRAIN_SHARE = 0.8
@@ -71,6 +72,10 @@ class TreeNeighborsMatch(PackedDataset):
             raise unknown_name("split", split, ("train", "test"))
         check_integer("radius", radius, 2, why="smaller trees are too few for a stratified split")
         check_integer("seed", seed, 0, at_most=2**32 - 1)
+        check_memory(
+            tree_size(radius, num_permutations)[1],
+            f"TreeNeighborsMatch with radius={radius} and num_permutations={num_permutations}",
+        )
         self.radius = radius
         self.num_leaves: int = 2**radius
         self.split = split
@@ -91,6 +96,20 @@ class TreeNeighborsMatch(PackedDataset):
     def num_classes(self) -> int:
         """The number of logits: the values 1 .. leaves, and 0, which never occurs as a label."""
         return self.num_leaves + 1
+
+
+def tree_size(radius: int, num_permutations: int | None) -> tuple[int, float]:
+    """How many trees there are, and about how many bytes making them takes.
+
+    Example:
+        >>> tree_size(3, None)[0]
+        8000
+    """
+    if radius > 60:  # more nodes than addresses
+        return 0, math.inf
+    count = default_permutations(radius) if num_permutations is None else num_permutations
+    graphs = count * 2**radius
+    return graphs, 10.0 * graphs * 2 ** (radius + 1) + 200.0 * 2**radius
 
 
 def default_permutations(radius: int) -> int:

@@ -38,6 +38,7 @@ from adgn.selection.worker import WorkerSpec, first_cause
 from adgn.training import resolve_config
 from adgn.training.devices import resolve_device
 from adgn.training.files import RUN_AGAIN, write_atomically
+from adgn.training.memory import check_run_memory
 
 __all__ = ["StudyFolder", "check_place", "select", "terminate_as_interrupt"]
 
@@ -221,6 +222,7 @@ def select(
             check_ray_device(definition.base.device)
     elif executor == "local" and definition is not None:
         resolve_device(definition.base.device)
+        check_run_memory(definition.largest(), workers)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     place.make()
     if definition is None and url == sqlite_url(place.path):

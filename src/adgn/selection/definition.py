@@ -86,6 +86,16 @@ class StudyDefinition(BaseModel):
         """The configuration of a run of a trial."""
         return resolve_config(self.settings, nested(params), run.settings())
 
+    def largest(self) -> TrainConfig:
+        """The configuration with the largest number of every list, which needs most memory."""
+        params = {
+            key: max(
+                (value for value in values if isinstance(value, int | float)), default=values[0]
+            )
+            for key, values in self.space.items()
+        }
+        return self.config(params, self.protocol.runs()[0])
+
     def check(self) -> None:
         """Raises where the parts do not fit each other."""
         if self.trials is not None and self.trials < 1:

@@ -18,6 +18,7 @@ from adgn.training.config import TrainConfig
 from adgn.training.configfile import ConfigLike, resolve_config
 from adgn.training.devices import resolve_device
 from adgn.training.errors import ConfigError, DivergedError, RunError
+from adgn.training.memory import check_run_memory
 from adgn.training.metrics import Scores
 from adgn.training.models import build_network
 from adgn.training.objective import OBJECTIVES
@@ -76,6 +77,7 @@ def train(
 
     Raises:
         ConfigError: The configuration is not valid.
+        NotEnoughMemoryError: The run needs more memory than there is, by an estimate.
         RunError: The run directory cannot be used.
         DivergedError: The loss is no longer finite; the last finite state is kept.
         Interrupted: Ctrl-C; the state is kept, and `adgn.resume` goes on.
@@ -92,6 +94,7 @@ def train(
     """
     resolved = resolve_config(config, sections)
     resolve_device(resolved.device)  # before anything is loaded or written
+    check_run_memory(resolved)
     if run_dir is None:
         if resume:
             raise RunError("resume=True needs a run_dir to go on from")
@@ -141,6 +144,7 @@ def resume(
     """
     directory = RunDirectory(run_dir)
     config = _config_on(directory, device)
+    check_run_memory(config)
     with directory.lock():
         return _run(config, directory, observers, progress)
 

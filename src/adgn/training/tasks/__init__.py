@@ -9,9 +9,9 @@ from typing import Any
 from adgn._util.suggestions import unknown_name
 from adgn.training.config import merged
 from adgn.training.tasks import nodes, properties, transfer, trees
-from adgn.training.tasks.entry import TaskData, TaskEntry
+from adgn.training.tasks.entry import TaskData, TaskEntry, TaskSize
 
-__all__ = ["TASKS", "TaskData", "TaskEntry", "task_defaults", "task_entry"]
+__all__ = ["TASKS", "TaskData", "TaskEntry", "TaskSize", "task_defaults", "task_entry"]
 
 TASKS: Mapping[str, TaskEntry] = {
     entry.name: entry

@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # without torch, so that listing the tasks is quick
     from adgn.training.batches import BatchSource, Split
     from adgn.training.config import TrainConfig
 
-__all__ = ["Progress", "TaskData", "TaskEntry"]
+__all__ = ["Progress", "TaskData", "TaskEntry", "TaskSize"]
 
 Progress = Callable[[int, int], None]
 
@@ -45,6 +45,29 @@ class TaskData:
 
 
 @dataclass(frozen=True)
+class TaskSize:
+    """How large the data of a task will be, known before they are made or read.
+
+    Attributes:
+        data: Bytes of all splits.
+        nodes: Of the largest train batch.
+        edges: Alike, both directions of an edge counted.
+        in_channels: As of `TaskData`, and so are the following.
+        out_channels: Outputs per node or graph.
+        level: What has outputs.
+        embeddings: Where features are integers: how many values each column has.
+    """
+
+    data: float
+    nodes: int
+    edges: int
+    in_channels: int
+    out_channels: int
+    level: "Level" = "node"
+    embeddings: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
 class TaskEntry:
     """A task as it is registered.
 
@@ -60,6 +83,8 @@ class TaskEntry:
         published: What the paper reports for this configuration, if it is one of the paper's.
         model_defaults: For a model by name, its options in this task's protocol.
         protocol: Where the defaults come from.
+        size: How large the data of a configuration are, by which memory is estimated before a run;
+            `None`: unknown, and nothing is estimated.
     """
 
     name: str
@@ -72,3 +97,4 @@ class TaskEntry:
     published: "Callable[[TrainConfig], PublishedValue | None]" = lambda _: None
     model_defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     protocol: str = ""
+    size: Callable[["TrainConfig"], TaskSize] | None = None

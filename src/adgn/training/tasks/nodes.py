@@ -9,7 +9,7 @@ from adgn.data.benchmarks import BENCHMARKS, NodeBenchmark
 from adgn.data.published import PublishedValue, published_value
 from adgn.training.config import TaskConfig
 from adgn.training.sharing import kept
-from adgn.training.tasks.entry import Progress, TaskData, TaskEntry
+from adgn.training.tasks.entry import Progress, TaskData, TaskEntry, TaskSize
 
 if TYPE_CHECKING:  # what brings torch is imported where it is used: listing the tasks is quick
     import torch
@@ -57,6 +57,7 @@ def entries() -> Iterator[TaskEntry]:
                 "adgn": {"phi": "sum" if heterophilic else "gcn", "epsilon": 0.1, "gamma": 0.1}
             },
             protocol="the paper's; values out of its grid, not selected for this data set",
+            size=_size,
         )
 
 
@@ -78,6 +79,16 @@ def _heterophilic_defaults(task: Mapping[str, Any], model: str) -> dict[str, Any
         "loop": {"max_epochs": 1500},
         "seed": 0,
     }
+
+
+def _size(config: "TrainConfig") -> TaskSize:
+    task = config.task
+    if not isinstance(task, NodeConfig):
+        raise TypeError(f"task is a {type(task).__name__}; expected NodeConfig")
+    known = BENCHMARKS[task.name]
+    share = 1.0 if task.features == "dense" else 0.1  # of the features that are kept
+    data = 4.0 * share * known.nodes * known.features + 32.0 * known.edges
+    return TaskSize(data, known.nodes, known.edges, known.features, known.classes)
 
 
 def _build(config: "TrainConfig", device: "torch.device", progress: Progress | None) -> TaskData:

@@ -10,11 +10,12 @@ from adgn.data.property_settings import PropertySettings
 from adgn.data.property_targets import TARGETS
 from adgn.data.published import PublishedValue, published_value
 from adgn.training.config import TaskConfig
-from adgn.training.tasks.entry import Progress, TaskData, TaskEntry
+from adgn.training.tasks.entry import Progress, TaskData, TaskEntry, TaskSize
 
 if TYPE_CHECKING:  # what brings torch is imported where it is used: listing the tasks is quick
     import torch
 
+    from adgn.nn.network import Level
     from adgn.training.config import TrainConfig
 
 __all__ = ["PropertyConfig", "entries"]
@@ -67,6 +68,7 @@ def entries() -> Iterator[TaskEntry]:
             published=_published,
             model_defaults={"adgn": {"phi": "sum", "epsilon": 0.1, "gamma": 0.1}},
             protocol="the paper's; 20 layers and 30 units are the largest of its grid",
+            size=partial(_size, target.level),
         )
 
 
@@ -78,6 +80,18 @@ def _defaults(task: Mapping[str, Any], model: str) -> dict[str, Any]:
         "loop": {"max_epochs": 1500, "batch_size": PAPER_BATCH_SIZE},
         "seed": 41,
     }
+
+
+def _size(level: "Level", config: "TrainConfig") -> TaskSize:
+    from adgn.data.property import property_size
+
+    task = config.task
+    if not isinstance(task, PropertyConfig):
+        raise TypeError(f"task is a {type(task).__name__}; expected PropertyConfig")
+    settings = task.settings()
+    nodes, edges, data = property_size(settings)
+    batch = min(config.loop.batch_size or PAPER_BATCH_SIZE, settings.num_graphs("train"))
+    return TaskSize(data, batch * nodes, batch * edges, 2, 1, level)
 
 
 def _build(

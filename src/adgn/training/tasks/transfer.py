@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field, StrictInt
 
 from adgn.training.config import TaskConfig
-from adgn.training.tasks.entry import Progress, TaskData, TaskEntry
+from adgn.training.tasks.entry import Progress, TaskData, TaskEntry, TaskSize
 
 if TYPE_CHECKING:  # what brings torch is imported where it is used: listing the tasks is quick
     import torch
@@ -48,6 +48,7 @@ def entries() -> Iterator[TaskEntry]:
             "adgn": {"phi": "sum", "epsilon": 1.0, "weight_sharing": False, "bias": False}
         },
         protocol="the package's own; the paper has no such task",
+        size=_size,
     )
 
 
@@ -62,6 +63,18 @@ def _defaults(task: Mapping[str, Any], model: str) -> dict[str, Any]:
         "loop": {"max_epochs": 1000, "batch_size": BATCH_SIZE, "clip_norm": 1.0},
         "seed": 0,
     }
+
+
+def _size(config: "TrainConfig") -> TaskSize:
+    from adgn.data.transfer import transfer_size
+
+    task = config.task
+    if not isinstance(task, TransferConfig):
+        raise TypeError(f"task is a {type(task).__name__}; expected TransferConfig")
+    graphs = task.train + task.val + task.test
+    nodes, edges, data = transfer_size(task.topology, task.distance, graphs)
+    batch = min(config.loop.batch_size or BATCH_SIZE, task.train)
+    return TaskSize(data, batch * nodes, batch * edges, in_channels=1, out_channels=1)
 
 
 def _build(config: "TrainConfig", device: "torch.device", progress: Progress | None) -> TaskData:

@@ -7,7 +7,7 @@ from pydantic import Field, StrictInt
 
 from adgn.data.published import PublishedValue, published_value
 from adgn.training.config import TaskConfig
-from adgn.training.tasks.entry import Progress, TaskData, TaskEntry
+from adgn.training.tasks.entry import Progress, TaskData, TaskEntry, TaskSize
 from adgn.training.tasks.nodes import constant_scores
 
 if TYPE_CHECKING:  # what brings torch is imported where it is used: listing the tasks is quick
@@ -50,6 +50,7 @@ def entries() -> Iterator[TaskEntry]:
         },
         protocol="Alon and Yahav's, as the paper takes it over; ε = 1 and ReLU as in its "
         "reference code (the paper's table says ε = 0.1, which learns far more slowly)",
+        size=_size,
     )
 
 
@@ -100,6 +101,18 @@ def _defaults(task: Mapping[str, Any], model: str) -> dict[str, Any]:
         },
         "seed": 11,
     }
+
+
+def _size(config: "TrainConfig") -> TaskSize:
+    from adgn.data.trees import tree_size
+
+    task = config.task
+    if not isinstance(task, TreeConfig):
+        raise TypeError(f"task is a {type(task).__name__}; expected TreeConfig")
+    graphs, data = tree_size(task.radius, task.permutations)
+    classes = 2 ** min(task.radius, 60) + 1
+    nodes = 2 * classes * min(config.loop.batch_size or _batch_size(task.radius), max(1, graphs))
+    return TaskSize(data, nodes, 2 * nodes, 2, classes, embeddings=(classes, classes))
 
 
 def _build(config: "TrainConfig", device: "torch.device", progress: Progress | None) -> TaskData:

@@ -1,0 +1,151 @@
+"""How much memory a run will need, told by its configuration before any work is done."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from adgn._util.memory import check_memory
+from adgn.training.config import ModelConfig, TrainConfig
+from adgn.training.devices import resolve_device
+from adgn.training.models import build_network
+from adgn.training.tasks import TaskSize, task_entry
+
+__all__ = ["MemoryNeed", "check_run_memory", "estimate_memory", "parameter_bytes"]
+
+_FLOAT = 4
+# Numbers that a layer keeps for the gradient, per entry of the states; as measured.
+_KEPT = {
+    "appnp": 1.5,
+    "dagnn": 1.0,
+    "dgc": 2.0,
+    "gat": 5.5,
+    "gcn": 2.5,
+    "gcnii": 1.5,
+    "ggnn": 11.0,
+    "mlp": 2.0,
+}
+_KEPT_BY_OTHERS = 4.0
+_AT_WORK = 10.0  # states, and as much again, of encoder, readout and the layer under way
+_EDGE_BYTES = 100  # of operators, their transposes and what they are made from
+_LAYER_BYTES = 20_000  # of a layer's Python objects
+_MOMENTS = {"adam": 2, "adamw": 2, "rmsprop": 2, "sgd": 1}  # tensors like the weights
+
+
+@dataclass(frozen=True)
+class MemoryNeed:
+    """The memory of a run, in bytes.
+
+    Attributes:
+        weights: Of weights, gradients, the optimiser, and the copies that are written.
+        states: Of the states that are kept for the gradient of a batch.
+        data: Of the data set.
+    """
+
+    weights: float
+    states: float
+    data: float
+
+    @property
+    def total(self) -> float:
+        """All of it."""
+        return self.weights + self.states + self.data
+
+
+def estimate_memory(config: TrainConfig) -> MemoryNeed | None:
+    """About how much memory a run needs, within a factor of three; `None` for an unknown task.
+
+    Args:
+        config: What is to be trained.
+
+    Example:
+        >>> need = estimate_memory(TrainConfig("texas", model={"num_layers": 1000}))
+        >>> 0.05e9 < need.total < 0.5e9
+        True
+    """
+    size_of = task_entry(config.task.name).size
+    if size_of is None:
+        return None
+    size, model = size_of(config), config.model
+
+    def build(layers: int) -> nn.Module:
+        return build_network(
+            model.model_copy(update={"num_layers": layers}),
+            in_channels=size.in_channels,
+            out_channels=size.out_channels,
+            level=size.level,
+            embeddings=size.embeddings,
+        )
+
+    moments = _MOMENTS[config.optimizer.name]
+    # Weights, gradients, moments and the best weights; a state is copied and then written as bytes.
+    copies = 3 + moments + 2 * (2 + moments)
+    if not model.options.get("weight_sharing", True):
+        copies += 7  # the weights of all layers side by side, W − Wᵀ − γI, and their gradients
+    weights = parameter_bytes(build, model.num_layers, copies)
+    return MemoryNeed(weights, _states(model, size), size.data)
+
+
+def parameter_bytes(build: Callable[[int], nn.Module], num_layers: int, copies: int = 1) -> float:
+    """The bytes of a network and its parameters, told by those of one and of two layers.
+
+    Args:
+        build: Makes the network with a number of layers.
+        num_layers: How many layers it is to have.
+        copies: How many tensors like the parameters there are, them included.
+
+    Example:
+        >>> parameter_bytes(lambda n: nn.Sequential(*[nn.Linear(9, 9)] * n), 10)
+        360.0
+    """
+    try:
+        with torch.random.fork_rng(devices=[]), torch.device("meta"):
+            one, two = (
+                sum(weight.numel() for weight in build(layers).parameters()) for layers in (1, 2)
+            )
+    except (RuntimeError, TypeError, OverflowError):  # more numbers than can be counted
+        return math.inf
+    objects = _LAYER_BYTES if two > one else 0  # else one layer is used again and again
+    return _FLOAT * copies * one + (_FLOAT * copies * (two - one) + objects) * (num_layers - 1.0)
+
+
+def _states(model: ModelConfig, size: TaskSize) -> float:
+    kept, layers = _KEPT.get(model.name, _KEPT_BY_OTHERS), float(model.num_layers)
+    if model.name == "adgn":
+        known = model.options["act"] in ("tanh", "relu", "identity", None)
+        kept = 1.25 if known and model.options["phi"] in ("sum", "gcn") else 5.0
+        if model.options["memory"] == "checkpoint":
+            layers = min(layers, 2 * math.sqrt(layers))
+    entries = float(size.nodes) * model.hidden_channels
+    return _FLOAT * entries * (kept * layers + _AT_WORK) + _EDGE_BYTES * size.edges
+
+
+def check_run_memory(config: TrainConfig, runs: int = 1) -> None:
+    """Raises where a run needs more memory than there is.
+
+    Args:
+        config: What is to be trained.
+        runs: How many such runs there are at a time.
+
+    Raises:
+        NotEnoughMemoryError: The message has the numbers, and how to try all the same.
+    """
+    need = estimate_memory(config)
+    if need is None:
+        return
+    model = config.model
+    parts = ((need.weights, "weights"), (need.states, "states of a batch"), (need.data, "data"))
+    what = (
+        f"{config.task.name} with {model.name}, hidden_channels={model.hidden_channels} and "
+        f"num_layers={model.num_layers} (most of it for {max(parts)[1]})"
+    )
+    if runs > 1:
+        what = f"{runs} times {what}"
+    device = resolve_device(config.device)
+    if device.type == "cuda":
+        check_memory(need.total, f"on {device} {what}", torch.cuda.mem_get_info(device)[0])
+        check_memory(runs * need.data, what)
+    else:
+        check_memory(runs * need.total, what)
