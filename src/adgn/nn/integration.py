@@ -331,13 +331,15 @@ class _Integrate(torch.autograd.Function):
         result, kept = run.forward(x, weights, keep=True)
         ctx.run = run
         ctx.lengths = [len(of_segment) for of_segment in kept]
-        # Torch frees what is saved this way as soon as the backward pass is through.
-        ctx.save_for_backward(x, own, neighbour, bias, *(t for part in kept for t in part))
+        # Torch frees what is saved this way as soon as the backward pass is through, and tells if
+        # it was changed: so are the operator's values, which the backward pass reads once more.
+        value = run.operator.value
+        ctx.save_for_backward(x, own, neighbour, bias, value, *(t for part in kept for t in part))
         return result
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        x, own, neighbour, bias, *flat = ctx.saved_tensors
+        x, own, neighbour, bias, _, *flat = ctx.saved_tensors
         inputs = [x, own, neighbour, bias]
         wanted = [i for i in range(4) if ctx.needs_input_grad[i]]
         result: list[Tensor | None] = [None] * 5
