@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from adgn.graph.backend import native_library
+from adgn.graph.checks import check_entries
 from adgn.graph.kernels import multiply
 from adgn.graph.lasting import lasting
 from adgn.graph.native import calls
@@ -91,6 +92,7 @@ class SparsePattern:
             rowptr, sorted_col, order = calls.transpose(library, rowptr, sorted_col, shape)
             transposed = CSR(rowptr, sorted_col, (shape[1], shape[0]))
             return cls._with_transpose(csr, transposed, order), slot
+        check_entries(row, col, shape)
         columns = shape[1]
         key = row.long() * columns + col.long()
         unique, slot = torch.unique(key, sorted=True, return_inverse=True)

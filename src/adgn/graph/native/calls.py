@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from adgn.graph.checks import check_entries
 from adgn.graph.native.library import DTYPES, Integration, Kept, Matrix, NativeLibrary
 from adgn.graph.native.rooms import rooms
 
@@ -137,11 +138,7 @@ def sort_entries(
         ctypes.byref(slots),
     )
     if slots.value < 0:
-        entry = -1 - slots.value
-        raise ValueError(
-            f"entry {entry} is at row {int(row[entry])}, column {int(col[entry])}, outside of "
-            f"shape {list(shape)}"
-        )
+        check_entries(row, col, shape)  # names the entry that was found
     if slots.value < sorted_col.numel():
         sorted_col = sorted_col[: slots.value].clone()
     return rowptr, sorted_col, slot
