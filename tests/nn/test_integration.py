@@ -21,6 +21,7 @@ from adgn.graph import (
 )
 from adgn.nn import ADGN
 from adgn.nn.integration import integrate, integrate_reference, known_activation
+from tests.graph.test_kernels import LAZY, lazy, worked_out
 
 ACTS = {"tanh": torch.tanh, "relu": torch.relu, "identity": None}
 MEMORIES = ("full", "checkpoint")
@@ -628,3 +629,25 @@ def test_an_operator_must_be_square():
     )
     with pytest.raises(ValueError, match=r"x has shape \[12, 5\] and the operator \[12, 9\]"):
         replace(random_problem(), operator=operator).run()
+
+
+@pytest.mark.parametrize("kind", LAZY)
+@pytest.mark.parametrize("name", ["x", "own", "neighbour", "bias", "grad", "value"])
+@pytest.mark.parametrize("serving", BACKENDS)
+def test_lazy_tensors_are_worked_out(serving, name, kind):
+    problem = random_problem(steps=3, channels=8)
+    tensors = {"grad": problem.x, "value": problem.operator.value}
+    tensors |= {key: getattr(problem, key) for key in ("x", "own", "neighbour", "bias")}
+
+    def solve(given):
+        given = tensors | given
+        leaves = [given[key].detach().requires_grad_() for key in ("x", "own", "neighbour", "bias")]
+        operator = SparseOperator(problem.operator.pattern, given["value"])
+        result = replace(
+            problem, operator=operator, **dict(zip(("x", "own", "neighbour", "bias"), leaves))
+        ).run()
+        return [result, *torch.autograd.grad(result, leaves, given["grad"])]
+
+    tensor = lazy(kind, tensors[name])
+    with set_backend(serving):
+        assert_same(solve({name: tensor}), solve({name: worked_out(tensor)}), 1e-13)

@@ -363,5 +363,6 @@ class _Integrate(torch.autograd.Function):
 
 def _contiguous(weights: Weights) -> Weights:
     """Detached weights as the kernels read them."""
-    bias = None if weights.bias is None else weights.bias.detach().contiguous()
-    return Weights(weights.own.detach().contiguous(), weights.neighbour.detach().contiguous(), bias)
+    bias = None if weights.bias is None else calls.readable(weights.bias.detach())
+    own, neighbour = weights.own.detach(), weights.neighbour.detach()
+    return Weights(calls.readable(own), calls.readable(neighbour), bias)

@@ -155,7 +155,7 @@ class NativeStepper:
             ):
                 block_ptr = None
             else:
-                block_ptr = block_ptr.long().contiguous()
+                block_ptr = calls.readable(block_ptr.long())
         return cls(library, operator, epsilon, activation, block_ptr)
 
     def forward(
@@ -186,7 +186,7 @@ class NativeStepper:
         value = self.operator.transposed_value if transposed else self.operator.value
         return calls.Steps(
             csr=pattern.transposed if transposed else pattern.csr,
-            value=value.detach().contiguous(),
+            value=calls.readable(value.detach()),
             own=weights.own,
             neighbour=weights.neighbour,
             bias=weights.bias,

@@ -42,6 +42,15 @@ def unfit(*tensors: Tensor) -> str | None:
     return None
 
 
+def readable(tensor: Tensor) -> Tensor:
+    """The same numbers as C++ reads them: in one piece, none of them left for torch to work out.
+
+    Torch may only note that a tensor is to be negated, or that it is zero without any memory.
+    """
+    lazy = tensor.is_neg() or tensor._is_zerotensor()
+    return (tensor.clone() if lazy else tensor).contiguous()
+
+
 def unfit_pattern(csr: "CSR") -> str | None:
     """Why the kernels cannot read this pattern; `None` where they can."""
     for name, index in (("rowptr", csr.rowptr), ("col", csr.col)):
@@ -49,7 +58,8 @@ def unfit_pattern(csr: "CSR") -> str | None:
             return f"a graph on {index.device}"
         if index.dtype != torch.int32:
             return f"{index.dtype} {name} (the kernels take 32-bit indices)"
-        if index.dim() != 1 or not index.is_contiguous() or index.layout != torch.strided:
+        one_array = index.layout == torch.strided and index.dim() == 1 and index.is_contiguous()
+        if not one_array or index.is_neg() or index._is_zerotensor():
             return f"a {name} that is not one contiguous array"
     if csr.rowptr.numel() != csr.shape[0] + 1:
         return f"{csr.rowptr.numel()} row pointers for {csr.shape[0]} rows"
@@ -97,7 +107,7 @@ def multiply(library: NativeLibrary, csr: "CSR", value: Tensor, x: Tensor) -> Te
             f"x has shape {list(x.shape)}; the operator of shape {list(csr.shape)} multiplies "
             f"[{csr.shape[1]}, channels]"
         )
-    value, x = value.contiguous(), x.contiguous()
+    value, x = readable(value), readable(x)
     out = rooms.empty(library, (csr.shape[0], x.size(1)), x.dtype)
     library.call(
         "adgn_multiply",
@@ -121,7 +131,7 @@ def sort_entries(
     """
     if row.device.type != "cpu" or max(*shape, row.numel()) > _INT32_LIMIT:
         return None
-    row, col = row.long().contiguous(), col.long().contiguous()
+    row, col = readable(row.long()), readable(col.long())
     rowptr = torch.empty(shape[0] + 1, dtype=torch.int32, device="cpu")
     sorted_col = torch.empty(row.numel(), dtype=torch.int32, device="cpu")
     slot = torch.empty(row.numel(), dtype=torch.int32, device="cpu")
@@ -179,7 +189,7 @@ def take_blocks(
     """
     if unfit_pattern(csr) is not None or {node_ptr.device.type, blocks.device.type} != {"cpu"}:
         return None
-    blocks, node_ptr = blocks.long().contiguous(), node_ptr.long().contiguous()
+    blocks, node_ptr = readable(blocks.long()), readable(node_ptr.long())
     check_pattern(library, csr, node_ptr)
     if blocks.numel() and int(blocks.min()) < 0:
         raise IndexError(f"block {int(blocks.min())} is not there; blocks are numbered from 0")
@@ -207,7 +217,7 @@ def take_blocks(
 
 def tanh(library: NativeLibrary, x: Tensor) -> Tensor:
     """The kernels' tanh, for tests of its accuracy."""
-    x = x.contiguous()
+    x = readable(x)
     out = torch.empty_like(x)
     library.call("adgn_tanh", x.numel(), x.data_ptr(), out.data_ptr(), dtype=x.dtype)
     return out
@@ -221,7 +231,7 @@ def padded_width(channels: int, dtype: torch.dtype) -> int:
 
 @dataclass(frozen=True)
 class Steps:
-    """Some Euler steps of one integration; tensors are contiguous and passed `unfit`.
+    """Some Euler steps of one integration; tensors are `readable` and passed `unfit`.
 
     Attributes:
         csr: The pattern that is multiplied with: the transpose for the backward pass.
@@ -337,7 +347,7 @@ def backward(
 def _padded(x: Tensor, steps: Steps, width: int) -> Tensor:
     """Rows as the kernels take them: padded where they are worked on in place."""
     if steps.block_ptr is not None or x.size(1) == width:
-        return x.contiguous()
+        return readable(x)
     return torch.nn.functional.pad(x, (0, width - x.size(1)))
 
 
