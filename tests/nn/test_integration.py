@@ -644,7 +644,9 @@ def test_lazy_tensors_are_worked_out(serving, name, kind):
         leaves = [given[key].detach().requires_grad_() for key in ("x", "own", "neighbour", "bias")]
         operator = SparseOperator(problem.operator.pattern, given["value"])
         result = replace(
-            problem, operator=operator, **dict(zip(("x", "own", "neighbour", "bias"), leaves))
+            problem,
+            operator=operator,
+            **dict(zip(("x", "own", "neighbour", "bias"), leaves, strict=True)),
         ).run()
         return [result, *torch.autograd.grad(result, leaves, given["grad"])]
 
