@@ -195,7 +195,7 @@ def _why_plain(
         return "forward-mode differentiation"
     if torch.is_autocast_enabled(x.device.type):
         return "autocast"
-    if x.dtype not in DTYPES:  # too few digits to walk states back
+    if x.dtype not in DTYPES:  # half precision: to be rounded where torch rounds
         return f"dtype {x.dtype}"
     tensors = (x, operator.value, weights.own, weights.neighbour, weights.bias)
     if len({(t.dtype, t.device) for t in tensors if t is not None}) > 1:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 ACTIVATIONS = {"identity": 0, "tanh": 1, "relu": 2}
 _ROW_BYTES = 64  # states are padded to whole cache lines
+_MARK_EVERY = 4  # mark_every of kernels.hpp
 _INT32_LIMIT = 2**31 - 1
 _FAULTS = {
     1: "rowptr[{place}] does not continue an ascending count from 0 to the number of entries",
@@ -277,30 +278,25 @@ class Steps:
         )
 
 
-# What a forward pass keeps, see `Kept` in integrate.hpp: states, active, last.
+# See `Kept` in integrate.hpp: states, active, first.
 KeptTensors = tuple[Tensor | None, Tensor | None, Tensor | None]
 
 
 def forward(
     library: NativeLibrary, steps: Steps, x: Tensor, keep: bool
-) -> tuple[Tensor, KeptTensors]:
-    """The states after the steps, and what their gradient will need."""
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """The states after the steps, and what their gradient will need: see `Kept` in integrate.hpp."""
     _check_states("x", x, steps)
     nodes, channels = x.shape
     width = padded_width(channels, x.dtype)
-    tanh = steps.activation == "tanh"
-    kept: KeptTensors = (None, None, None)
-    if keep:
-        kept = (
-            rooms.empty(library, (steps.count, nodes, width), x.dtype),
-            rooms.empty(library, (steps.count, nodes, width), torch.uint8)
-            if steps.activation == "relu"
-            else None,
-            rooms.empty(library, (nodes, width), x.dtype) if tanh else None,
-        )
+    shape = (steps.count, nodes, width)
+    states = rooms.empty(library, shape, x.dtype) if keep else None
+    relu = steps.activation == "relu"
+    active = rooms.empty(library, shape, torch.uint8) if keep and relu else None
     start = _padded(x, steps, width)
     out, spare = rooms.empty(library, start.shape, x.dtype), None
-    if steps.block_ptr is None and not keep and steps.count > 1:
+    alternating = not keep or steps.activation == "tanh"
+    if steps.block_ptr is None and alternating and steps.count > 1:
         spare = rooms.empty(library, start.shape, x.dtype)
     library.call(
         "adgn_forward",
@@ -309,10 +305,10 @@ def forward(
         start.size(1),
         out.data_ptr(),
         _pointer(spare),
-        Kept(*map(_pointer, kept)),
+        Kept(_pointer(states), _pointer(active), None),
         dtype=x.dtype,
     )
-    return _trimmed(out, channels), kept
+    return _trimmed(out, channels), states, active
 
 
 def backward(
@@ -322,14 +318,27 @@ def backward(
     kept: KeptTensors,
     grad_weights: tuple[Tensor, Tensor, Tensor | None] | None,
 ) -> Tensor:
-    """The gradient in the first states; those in the weights are added to `grad_weights`."""
+    """The gradient in the first states; those in the weights are added to `grad_weights`.
+
+    Args:
+        library: The kernels.
+        steps: The steps, with the transposed pattern.
+        grad: `[N, d]`; the gradient in the last states.
+        kept: What `forward` kept, and for tanh the first states.
+        grad_weights: The sums, of `own`, `neighbour` and `bias`; `None` where nobody wants them.
+    """
     _check_states("grad", grad, steps)
     nodes, channels = grad.shape
     width = padded_width(channels, grad.dtype)
     start = _padded(grad, steps, width)
     grad_x, spare = rooms.empty(library, start.shape, grad.dtype), None
     if steps.block_ptr is None:
-        spare = rooms.empty(library, (3, nodes, width), grad.dtype)
+        marks = (steps.count - 1) // _MARK_EVERY if steps.activation == "tanh" else 0
+        spare = rooms.empty(library, (2 + marks, nodes, width), grad.dtype)
+    states, active, first = kept
+    if first is not None:
+        _check_states("x", first, steps)
+        first = _padded(first, steps, width)
     library.call(
         "adgn_backward",
         steps.problem(library),
@@ -337,7 +346,7 @@ def backward(
         start.size(1),
         grad_x.data_ptr(),
         _pointer(spare),
-        Kept(*map(_pointer, kept)),
+        Kept(_pointer(states), _pointer(active), _pointer(first)),
         *map(_pointer, grad_weights or (None, None, None)),
         dtype=grad.dtype,
     )
