@@ -21,10 +21,10 @@ from adgn.graph import SparseOperator
 from adgn.graph.kernels import multiply_transposed
 from adgn.graph.native import calls
 from adgn.graph.native.library import NativeLibrary
+from adgn.nn.segments import root, segments
 
 KnownActivation = Literal["identity", "tanh", "relu"]
 WALK = 16
-_MARK_EVERY = 4
 
 # Blocks whose states take more than this (in bytes, four arrays of them) leave the second-level
 # cache; so do weights and their gradients.
@@ -134,10 +134,9 @@ class TorchStepper:
                 x = torch.add(x, t, alpha=self.epsilon)
                 yield x
 
-        marks = list(islice(states(first, activated[:-1]), 0, None, _MARK_EVERY))
-        while marks:
-            begin = _MARK_EVERY * (len(marks) - 1)
-            end = min(begin + _MARK_EVERY, len(activated))
+        between = root(len(activated))
+        marks = list(islice(states(first, activated[:-1]), 0, None, between))
+        for begin, end in reversed(segments(len(activated), between)):
             yield from reversed(list(states(marks.pop(), activated[begin : end - 1])))
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 ACTIVATIONS = {"identity": 0, "tanh": 1, "relu": 2}
 _ROW_BYTES = 64  # states are padded to whole cache lines
-_MARK_EVERY = 4  # mark_every of kernels.hpp
+_MARK_COUNT = 3  # mark_count of integrate.hpp
 _INT32_LIMIT = 2**31 - 1
 _FAULTS = {
     1: "rowptr[{place}] does not continue an ascending count from 0 to the number of entries",
@@ -333,8 +333,8 @@ def backward(
     start = _padded(grad, steps, width)
     grad_x, spare = rooms.empty(library, start.shape, grad.dtype), None
     if steps.block_ptr is None:
-        marks = (steps.count - 1) // _MARK_EVERY if steps.activation == "tanh" else 0
-        spare = rooms.empty(library, (2 + marks, nodes, width), grad.dtype)
+        arrays = 2 + _MARK_COUNT if steps.activation == "tanh" else 2
+        spare = rooms.empty(library, (arrays, nodes, width), grad.dtype)
     states, active, first = kept
     if first is not None:
         _check_states("x", first, steps)

@@ -161,7 +161,7 @@ BackwardTask<T> backward_task(const Integration<T>& problem) {
 // For tanh the last step, which comes first, walks there from `first` and leaves marks; the others
 // walk from the nearest mark.
 template <class T>
-void recall(BackwardTask<T>& task, const Kept<T>& kept, Index step, Index last, Index size,
+void recall(BackwardTask<T>& task, const Kept<T>& kept, Index step, Index steps, Index size,
             Rows<const T> first, Rows<T> marks, Index mark_size) {
     const bool tanh = task.activation == Activation::tanh;
     task.activated_before = step > 0 && tanh ? kept.states + (step - 1) * size : nullptr;
@@ -170,13 +170,16 @@ void recall(BackwardTask<T>& task, const Kept<T>& kept, Index step, Index last, 
         task.x = {kept.states + step * size, 0};
         return;
     }
-    const Index mark = step == last ? 0 : step / mark_every;
+    const bool at_end = step == steps - 1;
+    const Index every = (steps + mark_count) / (mark_count + 1);
+    const Index mark = at_end ? 0 : step / every;
     task.x = first;
     if (mark > 0) task.x = {marks.data + (mark - 1) * mark_size, marks.origin};
-    task.activated = kept.states + mark * mark_every * size;
-    task.walk = step - mark * mark_every;
+    task.activated = kept.states + mark * every * size;
+    task.walk = step - mark * every;
     task.step_size = size;
-    task.marks = step == last ? marks : Rows<T>{nullptr, 0};
+    task.marks = at_end ? marks : Rows<T>{nullptr, 0};
+    task.mark_every = every;
     task.mark_size = mark_size;
 }
 
@@ -187,8 +190,7 @@ void backward_blocks(const Integration<T>& problem, const T* grad_out, Index row
     const std::vector<Index> parts = block_parts(problem, 2);
     const Index d = problem.channels, width = padded<T>(d), size = problem.nodes * width;
     const Index room = largest_block(problem) * width;
-    const Index last = problem.steps - 1;
-    const Index per_worker = (4 + last / mark_every) * room + scratch_size(width);
+    const Index per_worker = (4 + mark_count) * room + scratch_size(width);
     const bool tanh = Activation(problem.activation) == Activation::tanh;
     const bool shared = problem.weight_sets == 1;
     const int count = int(parts.size()) - 1;
@@ -201,7 +203,7 @@ void backward_blocks(const Integration<T>& problem, const T* grad_out, Index row
         T* x = r_before + room;
         T* marks = x + room;
         BackwardTask<T> task = backward_task(problem);
-        task.scratch = marks + last / mark_every * room;
+        task.scratch = marks + mark_count * room;
         for (Index b = parts[part]; b < parts[part + 1]; ++b) {
             const Index begin = problem.block_ptr[b], rows = problem.block_ptr[b + 1] - begin;
             task.begin = begin;
@@ -217,7 +219,7 @@ void backward_blocks(const Integration<T>& problem, const T* grad_out, Index row
                 task.weights = packed.weights(step);
                 task.r = {r, begin};
                 task.r_before = {step > 0 ? r_before : nullptr, begin};
-                recall(task, kept, step, last, size, {x, begin}, {marks, begin}, room);
+                recall(task, kept, step, problem.steps, size, {x, begin}, {marks, begin}, room);
                 if (grad_own) {
                     task.grad_weights = sums.weights(part, shared ? 0 : step);
                     task.grad_bias = sums.bias(part, shared ? 0 : step);
@@ -268,7 +270,7 @@ void backward_layers(const Integration<T>& problem, const T* grad_out, T* g, T* 
             task.g = {g, 0};
             task.r = {r, 0};
             task.r_before = {step > 0 ? r_before : nullptr, 0};
-            recall(task, kept, step, problem.steps - 1, size, {kept.first, 0}, {marks, 0}, size);
+            recall(task, kept, step, problem.steps, size, {kept.first, 0}, {marks, 0}, size);
             if (grad_own) {
                 task.grad_weights = sums.weights(part, 0);
                 task.grad_bias = sums.bias(part, 0);

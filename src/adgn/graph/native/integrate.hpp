@@ -37,9 +37,12 @@ template <class T>
 void integrate_forward(const Integration<T>&, const T* x, Index row_step, T* out, T* spare,
                        const Kept<T>&);
 
-// grad_out, grad_x as x and out above. spare: [2 + marks, nodes, width], without blocks only, with
-// (steps - 1) / mark_every marks for tanh. The gradients of the weights are added to what is there;
-// null where nobody wants them.
+// How many of the states the backward pass notes for tanh.
+constexpr Index mark_count = 3;
+
+// grad_out, grad_x as x and out above. spare: [2, nodes, width], for tanh [2 + mark_count, …],
+// without blocks only. The gradients of the weights are added to what is there; null where nobody
+// wants them.
 template <class T>
 void integrate_backward(const Integration<T>&, const T* grad_out, Index row_step, T* grad_x,
                         T* spare, const Kept<T>&, T* grad_own, T* grad_neighbour, T* grad_bias);

@@ -56,14 +56,14 @@ struct BackwardTask {
     Activation activation;
     Rows<const T> r;
     // The states that the step started from; for tanh those `walk` steps earlier, and what the
-    // activation returned in these steps, each `step_size` numbers after the one before. Every
-    // mark_every-th of the states on the way goes to `marks`, `mark_size` numbers after the one
-    // before, unless that is null.
+    // activation returned in these steps, each `step_size` numbers after the one before. Unless
+    // `marks.data` is null, every `mark_every`-th of the states on the way goes there, `mark_size`
+    // numbers after the one before.
     Rows<const T> x;
     const T* activated;
     Index walk, step_size;
     Rows<T> marks;
-    Index mark_size;
+    Index mark_every, mark_size;
     Rows<T> g;
     T* grad_weights;      // [2 channels, width], or null where nobody wants them
     T* grad_bias;         // [width], or null
@@ -92,8 +92,6 @@ const char* instruction_set();
 
 // Tiles of so many rows at most are worked on at once: their states stay in the first-level cache.
 constexpr Index tile_rows = 48;
-// States that are walked to are begun anew from a mark every so many steps.
-constexpr Index mark_every = 4;
 
 template <class T>
 constexpr Index padded(Index channels) {

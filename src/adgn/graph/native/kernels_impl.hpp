@@ -98,8 +98,8 @@ ADGN_INLINE const T* states_before(const BackwardTask<T>& task, Index row, Index
         Vector<T> state = load<T>(x + i);
         for (Index step = 0; step < task.walk; ++step) {
             state = state + splat<T>(task.epsilon) * load<T>(activated + step * task.step_size + i);
-            if (marks && (step + 1) % mark_every == 0)
-                store<T>(marks + step / mark_every * task.mark_size + i, state);
+            if (marks && (step + 1) % task.mark_every == 0)
+                store<T>(marks + step / task.mark_every * task.mark_size + i, state);
         }
         store<T>(room + i, state);
     }
