@@ -1,10 +1,19 @@
+from contextlib import contextmanager
+
 import pytest
 import torch
 from hypothesis import given
 from torch_geometric import EdgeIndex
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
-from adgn.graph import graph_operator, sparse_features
+from adgn.graph import (
+    SparsePattern,
+    edge_list,
+    graph_operator,
+    set_backend,
+    sparse_features,
+)
+from adgn.nn import build_model
 from tests.graphs import CORNER_CASES, Example, edges, graphs
 
 
@@ -171,3 +180,69 @@ def test_an_edge_index_of_another_size_is_refused():
 def test_block_sparse_matrices_are_named():
     with pytest.raises(TypeError, match=r"layout .*sparse_bsr"):
         graph_operator(torch.eye(4).to_sparse_bsr((2, 2)), num_nodes=4)
+
+
+@contextmanager
+def unchecked():
+    """As for users: torch does not look at the sparse tensors that it makes."""
+    torch.sparse.check_sparse_tensor_invariants.disable()
+    yield
+    torch.sparse.check_sparse_tensor_invariants.enable()
+
+
+def damaged_matrices():
+    one = torch.ones(1)
+    outside = r"entry 0 is at row 0, column 5, outside of shape \[4, 4\]"
+    with unchecked():
+        return {
+            "coo": (torch.sparse_coo_tensor([[0], [5]], one, (4, 4)), outside),
+            "coo, a loop": (
+                torch.sparse_coo_tensor([[5], [5]], one, (4, 4)),
+                r"row 5, column 5, outside",
+            ),
+            "coo, negative": (torch.sparse_coo_tensor([[-1], [0]], one, (4, 4)), r"row -1"),
+            "csr": (torch.sparse_csr_tensor([0, 1, 1, 1, 1], [5], one, (4, 4)), outside),
+            "csc": (torch.sparse_csc_tensor([0, 1, 1, 1, 1], [5], one, (4, 4)), "row 5, column 0"),
+            "csr, pointers beyond the end": (
+                torch.sparse_csr_tensor([0, 900, 1, 1, 1], [0], one, (4, 4)),
+                r"crow_indices\[2\] = 1 of the sparse matrix is not valid",
+            ),
+            "csr, pointers that end early": (
+                torch.sparse_csr_tensor([0, 0, 0, 0, 0], [0], one, (4, 4)),
+                r"crow_indices\[4\] = 0 of .* from 0 to the number of its entries, 1",
+            ),
+            "csc, pointers that start late": (
+                torch.sparse_csc_tensor([1, 1, 1, 1, 1], [0], one, (4, 4)),
+                r"ccol_indices\[0\] = 1",
+            ),
+        }
+
+
+@pytest.mark.parametrize("serving", ["auto", "torch"])
+@pytest.mark.parametrize("normalization", ["none", "gcn"])
+@pytest.mark.parametrize("name", damaged_matrices())
+def test_damaged_sparse_matrices_are_refused(name, normalization, serving):
+    matrix, message = damaged_matrices()[name]
+    with set_backend(serving):
+        with pytest.raises(ValueError, match=message):
+            graph_operator(matrix, num_nodes=4, normalization=normalization)
+        with pytest.raises(ValueError, match=message):
+            edge_list(matrix, 4, like=torch.zeros(4, 1))
+
+
+@pytest.mark.parametrize("serving", ["auto", "torch"])
+@pytest.mark.parametrize("name", [name for name in damaged_matrices() if name.startswith("csr")])
+def test_damaged_sparse_features_are_refused(name, serving):
+    matrix, message = damaged_matrices()[name]
+    with set_backend(serving), pytest.raises(ValueError, match=message):
+        sparse_features(matrix)
+    model = build_model("adgn", 4, 4, 2, 1)
+    with set_backend(serving), pytest.raises(ValueError, match=message):
+        model(matrix, edges((0, 1)))
+
+
+@pytest.mark.parametrize("serving", ["auto", "torch"])
+def test_entries_outside_of_a_pattern_are_refused(serving):
+    row, col = torch.tensor([0, 1]), torch.tensor([0, 3])
+    with set_backend(serving), pytest.raises(ValueError, match="entry 1 is at row 1, column 3"):
+        SparsePattern.from_entries(row, col, (2, 3))

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from torch_geometric.data import Batch, Data
 
 from adgn.graph import GraphBlocks, graph_operator, set_backend
+from adgn.nn import AntiSymmetricConv
 from tests.graphs import Example, edges, graphs
 
 
@@ -164,3 +165,15 @@ def test_weights_of_another_dtype_are_not_cast():
     blocks = GraphBlocks(edges((0, 1)), torch.tensor([0, 2]), torch.ones(1, dtype=torch.float64))
     with pytest.raises(TypeError, match="edge_weight has dtype"):
         blocks.operator("none", torch.float32)
+
+
+def test_a_batch_first_used_in_inference_mode_can_be_trained_on():
+    blocks = GraphBlocks(torch.tensor([[0, 1, 2], [1, 0, 3]]), torch.tensor([0, 2, 4]))
+    batch, x = blocks.select(torch.tensor([1, 0])), torch.randn(4, 3, requires_grad=True)
+    layer = AntiSymmetricConv(3, phi="sum", num_iters=2)
+    with torch.inference_mode():
+        expected = layer(x, batch).clone()
+    output = layer(x, batch)
+    output.sum().backward()
+    (batch.operator("none", torch.float32) @ x).sum().backward()
+    torch.testing.assert_close(output.detach(), expected)

@@ -1,4 +1,6 @@
 import gc
+import sys
+import threading
 import weakref
 
 import pytest
@@ -7,8 +9,9 @@ import torch_geometric.nn as pyg
 from torch_geometric import EdgeIndex
 
 from adgn.graph import cache_info, clear_cache, edge_list, graph_operator
-from adgn.graph.cache import TensorCache
+from adgn.graph.cache import TensorCache, cached
 from adgn.nn import AntiSymmetricConv, available_models, build_model
+from tests.forks import needs_fork, status_of_child
 from tests.graphs import edges
 
 
@@ -189,3 +192,86 @@ def test_clearing_operators_that_hold_the_tensors_of_others(monkeypatch):
     assert len(cache) == 0
     assert unraised == []
     assert cache.get((first,), "key", lambda: "anew") == "anew"
+
+
+@pytest.mark.parametrize("form", [torch.clone, EdgeIndex], ids=["tensor", "EdgeIndex"])
+def test_a_tensor_with_the_data_of_another_is_another_graph(form):
+    inner = edges((0, 1))
+    edge_index = form(inner) if form is EdgeIndex else inner
+    assert graph_operator(edge_index, num_nodes=3).to_dense()[1, 0] == 1
+    inner.data = edges((0, 2))
+    assert graph_operator(edge_index, num_nodes=3).to_dense()[2, 0] == 1
+    inner.data = inner.data[:, :0]  # the same memory
+    assert graph_operator(edge_index, num_nodes=3).num_entries == 0
+
+
+def test_a_sparse_matrix_with_the_data_of_another_is_another_graph():
+    adjacency = torch.eye(2).to_sparse_coo()
+    assert graph_operator(adjacency, num_nodes=2).value.tolist() == [1, 1]
+    adjacency.data = 3 * torch.eye(2).to_sparse_coo()
+    assert graph_operator(adjacency, num_nodes=2).value.tolist() == [3, 3]
+
+
+def test_data_at_the_address_of_earlier_data_is_not_mistaken():
+    edge_index = edges((0, 1))
+    for target in (1, 2) * 20:
+        edge_index.data = torch.zeros(2, 1, dtype=torch.long)  # frees the memory of the last one
+        edge_index.data = edges((0, target))
+        assert graph_operator(edge_index, num_nodes=3).to_dense()[target, 0] == 1
+
+
+class Awaited:
+    """A key whose comparison, in the middle of a look-up, takes as long as the test wants."""
+
+    def __init__(self):
+        self.reached, self.done = threading.Event(), threading.Event()
+
+    def __hash__(self):
+        return 1
+
+    def __eq__(self, other):
+        self.reached.set()
+        return self.done.wait(60)
+
+
+@needs_fork
+def test_a_process_forked_during_a_look_up_can_look_up():
+    edge_index, key = edges((0, 1)), Awaited()
+    cached((edge_index,), key, lambda: None)
+    thread = threading.Thread(target=cached, args=((edge_index,), Awaited(), lambda: None))
+    thread.start()
+    try:
+        assert key.reached.wait(60)
+        assert status_of_child(lambda: graph_operator(edges((0, 1)), num_nodes=2)) == 0
+        assert status_of_child(cache_info) == 0
+        assert status_of_child(clear_cache) == 0
+    finally:
+        key.done.set()
+        thread.join()
+
+
+@pytest.fixture
+def hasty_threads():
+    """Threads take turns after every few operations."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def test_counting_entries_beside_a_thread_that_makes_and_loses_them(hasty_threads):
+    stop = threading.Event()
+
+    def work():
+        while not stop.is_set():
+            for edge_index in [torch.zeros(1) for _ in range(500)]:
+                cached((edge_index,), "key", lambda: None)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        sizes = {cache_info()["size"] for _ in range(5000)}
+        assert len(sizes) > 1
+    finally:
+        stop.set()
+        thread.join()

@@ -4,7 +4,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.autograd import gradcheck, gradgradcheck
 
-from adgn.graph import CSR, SparseOperator, SparsePattern, graph_operator, multiply_reference
+from adgn.graph import (
+    CSR,
+    GraphBlocks,
+    SparseOperator,
+    SparsePattern,
+    graph_operator,
+    multiply_reference,
+    set_backend,
+)
 from adgn.graph.kernels import multiply_transposed
 
 
@@ -141,3 +149,60 @@ def test_the_number_of_threads_changes_no_bit(native, threads):
         assert torch.equal(operator @ x, expected)
     finally:
         torch.set_num_threads(before)
+
+
+def lazy(kind, tensor):
+    """`tensor` in a form in which torch has not worked it out yet."""
+    if kind == "negative":
+        return torch._neg_view(-tensor)
+    if kind == "imaginary part of a conjugate":
+        return torch.complex(tensor, -tensor).conj().imag
+    return torch._efficientzerotensor(tensor.shape, dtype=tensor.dtype)
+
+
+LAZY = ["negative", "imaginary part of a conjugate", "zero"]
+
+
+def worked_out(tensor):
+    """The same numbers, in memory."""
+    return tensor.clone()
+
+
+@pytest.mark.parametrize("serving", ["auto", "torch"])
+@pytest.mark.parametrize("kind", LAZY)
+def test_lazy_states_values_and_gradients_are_worked_out(kind, serving):
+    edges, weight, x = small(requires_grad=False)
+    pattern = graph_operator(edges, weight, num_nodes=6).pattern
+    number = pattern.csr.col.numel()
+    value = torch.arange(1.0, 1 + number, dtype=torch.float64)
+    states, values, grad = (lazy(kind, t) for t in (x.detach(), value, torch.ones_like(x)))
+    with set_backend(serving):
+        operator = SparseOperator(pattern, values)
+        expected = SparseOperator(pattern, worked_out(values))
+        torch.testing.assert_close(operator @ x, expected @ x)
+        torch.testing.assert_close(expected @ states, expected @ worked_out(states))
+        torch.testing.assert_close(operator @ states, expected @ worked_out(states))
+        for lazy_one, plain in ((operator, expected), (expected, expected)):
+            found = torch.autograd.grad(lazy_one @ x, x, grad)[0]
+            wanted = torch.autograd.grad(plain @ x, x, worked_out(grad))[0]
+            torch.testing.assert_close(found, wanted)
+
+
+@pytest.mark.parametrize("serving", ["auto", "torch"])
+def test_lazy_edges_are_worked_out(serving):
+    edges = torch.tensor([[0, 1, 2], [1, 2, 0]])
+    with set_backend(serving):
+        expected = graph_operator(edges, num_nodes=3).to_dense()
+        assert torch.equal(
+            graph_operator(lazy("negative", edges), num_nodes=3).to_dense(), expected
+        )
+        batch = GraphBlocks(edges, lazy("negative", torch.tensor([0, 3])))
+        operator = batch.select(lazy("negative", torch.tensor([0]))).operator("none", torch.float32)
+        assert torch.equal(operator.to_dense(), expected)
+        csr = CSR(
+            lazy("negative", torch.arange(4, dtype=torch.int32)),
+            lazy("negative", torch.tensor([2, 0, 1], dtype=torch.int32)),
+            (3, 3),
+        )
+        by_hand = SparseOperator(SparsePattern(csr, csr, None), torch.ones(3))
+        assert torch.equal(by_hand @ torch.eye(3), expected)

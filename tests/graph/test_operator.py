@@ -2,8 +2,21 @@ import pytest
 import torch
 from hypothesis import given
 
-from adgn.graph import SparsePattern, graph_operator
+from adgn.graph import (
+    GraphBlocks,
+    SparseOperator,
+    SparsePattern,
+    backend,
+    graph_operator,
+    set_backend,
+)
+from adgn.nn import AntiSymmetricConv
 from tests.graphs import CORNER_CASES, Example, graphs
+
+on_native = pytest.mark.skipif(
+    backend().name == "torch", reason=f"native kernels not in use: {backend().reason}"
+)
+BACKENDS = [pytest.param("native", marks=on_native), "torch"]
 
 
 @given(graphs())
@@ -56,3 +69,121 @@ def test_rectangular_patterns():
     assert pattern.csr.col.tolist() == [0, 2]
     assert slot.tolist() == [1, 0, 1]
     assert pattern.transposed.rowptr.tolist() == [0, 1, 1, 2]
+
+
+def symmetric_operator(requires_grad=False):
+    """A path of four nodes whose values are 1 in both directions."""
+    graph = CORNER_CASES["undirected"]
+    made = graph_operator(graph.edge_index, num_nodes=4, like=torch.zeros(0, dtype=torch.float64))
+    return SparseOperator(made.pattern, made.value.clone().requires_grad_(requires_grad))
+
+
+@pytest.mark.parametrize("serving", BACKENDS)
+def test_gradients_follow_values_that_are_learned(serving):
+    operator = symmetric_operator(requires_grad=True)
+    optimizer = torch.optim.SGD([operator.value], lr=1.0)
+    x = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
+    with set_backend(serving):
+        for _ in range(3):
+            optimizer.zero_grad()
+            x.grad = None
+            (operator @ x).square().sum().backward()
+            dense = operator.to_dense().detach()
+            torch.testing.assert_close(x.grad, 2 * dense.t() @ dense @ x.detach())
+            optimizer.step()
+
+
+def changes():
+    """Ways to change values, each of which makes a symmetric matrix asymmetric."""
+
+    def at_once(operator):
+        operator.value.mul_(torch.arange(1.0, 7, dtype=torch.float64))
+
+    def one_entry(operator):
+        operator.value[0] = 5
+
+    def other_data(operator):
+        operator.value.data = torch.arange(1.0, 7, dtype=torch.float64)
+
+    return [at_once, one_entry, other_data]
+
+
+@pytest.mark.parametrize("change", changes())
+@pytest.mark.parametrize("serving", BACKENDS)
+def test_gradients_follow_values_that_are_changed_in_place(serving, change):
+    operator = symmetric_operator()
+    x = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
+    with set_backend(serving):
+        (operator @ x).sum().backward()
+        assert operator.is_symmetric
+        change(operator)
+        x.grad = None
+        (operator @ x).sum().backward()
+    assert not operator.is_symmetric
+    expected = operator.to_dense().t() @ torch.ones(4, 3, dtype=torch.float64)
+    torch.testing.assert_close(x.grad, expected)
+
+
+@pytest.mark.parametrize("change", changes())
+@pytest.mark.parametrize("serving", BACKENDS)
+def test_an_integration_follows_values_that_are_changed_in_place(serving, change):
+    operator = symmetric_operator()
+    layer = AntiSymmetricConv(3, phi="sum", num_iters=3).double()
+    x = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
+    with set_backend(serving):
+        layer(x, operator).sum().backward()
+        change(operator)
+        x.grad = None
+        layer(x, operator).sum().backward()
+        fresh = SparseOperator(operator.pattern, operator.value.clone())
+        expected = torch.autograd.grad(layer(x, fresh).sum(), x)[0]
+    torch.testing.assert_close(x.grad, expected)
+
+
+@pytest.mark.parametrize("serving", BACKENDS)
+def test_values_changed_before_the_backward_pass_are_told(serving):
+    operator = symmetric_operator()
+    layer = AntiSymmetricConv(3, phi="sum", num_iters=3).double()
+    x = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
+    with set_backend(serving):
+        for result in (operator @ x, layer(x, operator)):
+            operator.value.mul_(2)
+            with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+                result.sum().backward()
+
+
+def test_a_batch_follows_values_that_are_changed_in_place():
+    blocks = GraphBlocks(torch.tensor([[0, 1, 2], [1, 0, 3]]), torch.tensor([0, 2, 4]))
+    for chosen in ([0], [1], [1, 0]):  # symmetric, not symmetric, both
+        operator = blocks.select(torch.tensor(chosen)).operator("none", torch.float32)
+        operator.value.mul_(torch.arange(2.0, 2 + operator.num_entries))
+        x = torch.eye(operator.shape[0], requires_grad=True)
+        (operator @ x).trace().backward()
+        torch.testing.assert_close(x.grad, operator.to_dense().t())
+
+
+def test_what_is_known_of_values_follows_them():
+    operator = symmetric_operator()
+    assert (operator.has_negative_values, operator.has_zero_values) == (False, False)
+    operator.value[0] = -1
+    assert (operator.has_negative_values, operator.has_zero_values) == (True, False)
+    operator.value[0] = 0
+    assert (operator.has_negative_values, operator.has_zero_values) == (False, True)
+    operator.value.fill_(1)
+    assert operator.is_symmetric
+
+
+def test_constant_values_are_turned_over_once():
+    graph = CORNER_CASES["weighted"]
+    operator = graph_operator(graph.edge_index, graph.edge_weight, num_nodes=4)
+    assert operator.transposed_value is operator.transposed_value
+
+
+def test_values_made_in_inference_mode_are_read_anew():
+    with torch.inference_mode():
+        graph = CORNER_CASES["weighted"]
+        pattern = graph_operator(graph.edge_index, num_nodes=4).pattern
+        operator = SparseOperator(pattern, torch.ones(pattern.csr.col.numel()))
+        first = operator.transposed_value.sum()
+        operator.value.mul_(2)
+        assert operator.transposed_value.sum() == 2 * first

@@ -21,6 +21,7 @@ from adgn.graph import (
 )
 from adgn.nn import ADGN
 from adgn.nn.integration import integrate, integrate_reference, known_activation
+from tests.graph.test_kernels import LAZY, lazy, worked_out
 
 ACTS = {"tanh": torch.tanh, "relu": torch.relu, "identity": None}
 MEMORIES = ("full", "checkpoint")
@@ -317,7 +318,7 @@ def test_several_parts_and_threads_agree_with_the_plain_loop(serving, build):
 
 @pytest.mark.parametrize("serving", BACKENDS)
 @pytest.mark.parametrize("memory", MEMORIES)
-def test_states_walked_back_stay_accurate_over_many_steps(serving, memory):
+def test_states_are_found_again_accurately_over_many_steps(serving, memory):
     """A thousand steps: what single precision loses is rounding, not digits."""
     problem = random_problem(20, 60, 8, 1000, dtype=torch.float32, normalization="gcn")
     exact = plain(problem.to(torch.float64))
@@ -327,6 +328,30 @@ def test_states_walked_back_stay_accurate_over_many_steps(serving, memory):
     for found, other, wanted in zip(result, rough, exact, strict=True):
         bound = 3 * (other - wanted).abs().max() + 1e-5 * wanted.abs().max()
         assert (found - wanted).abs().max() <= bound
+
+
+@pytest.mark.parametrize("blocks", [False, True])
+@pytest.mark.parametrize("scale", [1e-30, 1e-6, 1e-3, 1.0, 10.0])
+@pytest.mark.parametrize("serving", BACKENDS)
+def test_gradients_of_all_layers_keep_their_digits_whatever_the_first_states(
+    serving, scale, blocks
+):
+    """The first states may be tiny beside what the steps add: each layer's gradient counts."""
+    batch = small_graphs().select(torch.arange(9)) if blocks else None
+    problem = random_problem(
+        20, 60, 8, 20, dtype=torch.float32, shared=False, normalization="gcn", blocks=batch
+    )
+    problem = replace(problem, x=problem.x * scale)
+    exact, rough = plain(problem.to(torch.float64)), plain(problem)
+    with set_backend(serving):
+        result = problem.solve()
+
+    def errors(found, wanted):
+        """Of each layer, relative to the size of its gradient."""
+        return (found - wanted).flatten(1).norm(dim=1) / wanted.flatten(1).norm(dim=1)
+
+    for found, other, wanted in zip(result[2:4], rough[2:4], exact[2:4], strict=True):  # M and V
+        assert (errors(found, wanted) <= 2 * errors(other, wanted) + 1e-6).all()
 
 
 @pytest.mark.parametrize("serving", BACKENDS)
@@ -351,9 +376,9 @@ def saved_states(problem, memory):
     own = replace(problem, **dict(zip(("x", "own", "neighbour", "bias"), leaves, strict=True)))
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         result = own.run(memory=memory)
-    weights = sum(t.nbytes for t in leaves[1:])
+    there_anyway = sum(t.nbytes for t in (*leaves[1:], problem.operator.value))
     assert result.grad_fn is not None
-    return (sum(storages.values()) - weights) / problem.x.nbytes
+    return (sum(storages.values()) - there_anyway) / problem.x.nbytes
 
 
 @pytest.mark.parametrize("serving", BACKENDS)
@@ -628,3 +653,27 @@ def test_an_operator_must_be_square():
     )
     with pytest.raises(ValueError, match=r"x has shape \[12, 5\] and the operator \[12, 9\]"):
         replace(random_problem(), operator=operator).run()
+
+
+@pytest.mark.parametrize("kind", LAZY)
+@pytest.mark.parametrize("name", ["x", "own", "neighbour", "bias", "grad", "value"])
+@pytest.mark.parametrize("serving", BACKENDS)
+def test_lazy_tensors_are_worked_out(serving, name, kind):
+    problem = random_problem(steps=3, channels=8)
+    tensors = {"grad": problem.x, "value": problem.operator.value}
+    tensors |= {key: getattr(problem, key) for key in ("x", "own", "neighbour", "bias")}
+
+    def solve(given):
+        given = tensors | given
+        leaves = [given[key].detach().requires_grad_() for key in ("x", "own", "neighbour", "bias")]
+        operator = SparseOperator(problem.operator.pattern, given["value"])
+        result = replace(
+            problem,
+            operator=operator,
+            **dict(zip(("x", "own", "neighbour", "bias"), leaves, strict=True)),
+        ).run()
+        return [result, *torch.autograd.grad(result, leaves, given["grad"])]
+
+    tensor = lazy(kind, tensors[name])
+    with set_backend(serving):
+        assert_same(solve({name: tensor}), solve({name: worked_out(tensor)}), 1e-13)

@@ -9,7 +9,12 @@ from torch_geometric import EdgeIndex
 
 from adgn._util.suggestions import unknown_name
 from adgn.graph.cache import cached
-from adgn.graph.checks import check_edge_index, check_edge_weight, check_same_place
+from adgn.graph.checks import (
+    check_edge_index,
+    check_edge_weight,
+    check_entries,
+    check_same_place,
+)
 from adgn.graph.layout import NORMALIZATIONS, EdgeLayout, Normalization
 from adgn.graph.operator import SparseOperator, SparsePattern
 
@@ -117,7 +122,7 @@ def sparse_features(x: Tensor) -> SparseOperator:
     """
 
     def build() -> SparseOperator:
-        row, col, value = _entries(x)
+        row, col, value = entries(x)
         pattern, slot = SparsePattern.from_entries(row, col, (x.size(0), x.size(1)))
         return SparseOperator(
             pattern, value.new_zeros(pattern.csr.col.numel()).index_add(0, slot, value)
@@ -194,7 +199,7 @@ def _from_sparse(
         )
 
     def build() -> SparseOperator:
-        target, source, weight = _entries(adjacency)
+        target, source, weight = entries(adjacency)
         check_edge_weight(weight, weight.numel(), weight if like is None else like)
         return EdgeLayout.build(source, target, num_nodes, normalization).operator(
             weight, weight.dtype
@@ -204,13 +209,43 @@ def _from_sparse(
     return cached((adjacency,), ("operator", normalization, num_nodes, dtype), build)
 
 
-def _entries(matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Row, column and value of each entry of a torch sparse matrix."""
-    coo = matrix.detach()
-    if coo.layout != torch.sparse_coo:
-        coo = coo.to_sparse_coo()  # type: ignore[no-untyped-call]
-    indices = coo._indices()
-    return indices[0], indices[1], coo._values()
+def entries(matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Row, column and value of each entry of a torch sparse matrix, in the order of its entries.
+
+    All are checked, for torch makes sparse tensors unchecked.
+
+    Example:
+        >>> import torch
+        >>> row, col, value = entries(torch.tensor([[0.0, 7.0], [0.0, 0.0]]).to_sparse_csr())
+        >>> row.tolist(), col.tolist(), value.tolist()
+        ([0], [1], [7.0])
+    """
+    matrix = matrix.detach()
+    if matrix.layout == torch.sparse_coo:
+        (row, col), value = matrix._indices(), matrix._values()
+    else:
+        by_rows = matrix.layout == torch.sparse_csr
+        pointers = matrix.crow_indices() if by_rows else matrix.ccol_indices()
+        inner = matrix.col_indices() if by_rows else matrix.row_indices()
+        _check_pointers("crow_indices" if by_rows else "ccol_indices", pointers, inner.numel())
+        groups = torch.arange(pointers.numel() - 1, device=inner.device, dtype=inner.dtype)
+        outer = groups.repeat_interleave(pointers.diff(), output_size=inner.numel())
+        (row, col), value = (outer, inner) if by_rows else (inner, outer), matrix.values()
+    check_entries(row, col, (matrix.size(0), matrix.size(1)))
+    return row, col, value
+
+
+def _check_pointers(name: str, pointers: Tensor, num_entries: int) -> None:
+    """Raises unless the pointers count entries: torch would read whatever they point to."""
+    wrong = pointers < torch.cat([pointers.new_zeros(1), pointers[:-1]])
+    wrong[0] |= pointers[0] != 0
+    wrong[-1] |= pointers[-1] != num_entries
+    if bool(wrong.any()):
+        place = int(wrong.nonzero()[0])
+        raise ValueError(
+            f"{name}[{place}] = {int(pointers[place])} of the sparse matrix is not valid; "
+            f"{name} must ascend from 0 to the number of its entries, {num_entries}"
+        )
 
 
 def _checked_operator(

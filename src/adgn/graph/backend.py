@@ -1,8 +1,8 @@
 """Which kernels do the work: the native ones, or torch's."""
 
+import itertools
 import logging
 import os
-import threading
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Literal
@@ -17,9 +17,8 @@ SETTINGS: tuple[Setting, ...] = ("auto", "native", "torch")
 VARIABLE = "ADGN_BACKEND"
 
 _logger = logging.getLogger("adgn")
-_lock = threading.Lock()
 _setting: Setting | None = None  # None: what the environment says
-_told = False
+_times_asked_in_vain = itertools.count()
 
 
 @dataclass(frozen=True)
@@ -68,9 +67,8 @@ class set_backend:  # noqa: N801 - used like torch.set_grad_enabled
             raise unknown_name("setting", setting, SETTINGS)
         if setting == "native" and isinstance(library := load_library(), str):
             raise RuntimeError(f"set_backend('native'): {library}; or use 'auto' or 'torch'")
-        with _lock:
-            self._before = _setting
-            _setting = setting
+        self._before = _setting
+        _setting = setting
 
     def __enter__(self) -> None:
         """The choice was made when the object was."""
@@ -82,8 +80,7 @@ class set_backend:  # noqa: N801 - used like torch.set_grad_enabled
         trace: TracebackType | None,
     ) -> None:
         global _setting
-        with _lock:
-            _setting = self._before
+        _setting = self._before
 
 
 def backend() -> Backend:
@@ -116,7 +113,6 @@ def setting() -> Setting:
 
 def native_library() -> NativeLibrary | None:
     """The native kernels where they are to be used; their absence is told once."""
-    global _told
     chosen = setting()
     if chosen == "torch":
         return None
@@ -125,8 +121,6 @@ def native_library() -> NativeLibrary | None:
         return library
     if chosen == "native":
         raise RuntimeError(f"{VARIABLE}=native: {library}; or use 'auto' or 'torch'")
-    with _lock:
-        first, _told = not _told, True
-    if first:
+    if next(_times_asked_in_vain) == 0:
         _logger.warning("torch does the work, more slowly: %s", library)
     return None

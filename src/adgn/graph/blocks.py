@@ -1,16 +1,16 @@
 """Many small graphs, prepared once; a batch of them is a few index operations."""
 
-from functools import cached_property
-
 import torch
 from torch import Tensor
 
 from adgn.graph.adjacency import graph_operator
 from adgn.graph.backend import native_library
 from adgn.graph.checks import check_edge_index, check_edge_weight, check_same_place
+from adgn.graph.lasting import lasting
 from adgn.graph.layout import Normalization
 from adgn.graph.native import calls
 from adgn.graph.operator import CSR, SparseOperator, SparsePattern
+from adgn.graph.remember import lazy_property
 
 
 class GraphBlocks:
@@ -63,7 +63,6 @@ class GraphBlocks:
         self._edge_order = torch.argsort(graph_of_edge[0], stable=True)
         self._edge_count = torch.bincount(graph_of_edge[0], minlength=len(self))
         self._operators: dict[tuple[Normalization, torch.dtype], SparseOperator] = {}
-        self._one_value: dict[tuple[Normalization, torch.dtype], float | None] = {}
 
     def __len__(self) -> int:
         return self.node_ptr.numel() - 1
@@ -88,16 +87,6 @@ class GraphBlocks:
             _ = whole.transposed_value  # now, so that no batch has to turn values over
             self._operators[key] = whole
         return self._operators[key]
-
-    def one_value(self, normalization: Normalization, dtype: torch.dtype) -> float | None:
-        """The value of all entries of that operator, where they have the same; else `None`."""
-        key = (normalization, dtype)
-        if key not in self._one_value:
-            value = self.operator(normalization, dtype).value
-            known = value.numel() > 0 and not value.requires_grad
-            alike = known and bool((value == value[0]).all())
-            self._one_value[key] = float(value[0]) if alike else None
-        return self._one_value[key]
 
     def select(self, graphs: Tensor) -> "SelectedGraphs":
         """The batch of these graphs, in this order; a graph may come more than once."""
@@ -160,13 +149,14 @@ class SelectedGraphs:
         """The operator of the batch, put together when first asked for."""
         key = (normalization, dtype)
         if key not in self._operators:
-            self._operators[key] = self._operator(normalization, dtype)
+            with lasting(self.node_ptr):
+                self._operators[key] = self._operator(normalization, dtype)
         return self._operators[key]
 
     def _operator(self, normalization: Normalization, dtype: torch.dtype) -> SparseOperator:
         whole = self.blocks.operator(normalization, dtype)
         csr, slots = self._rows_of(whole.pattern.csr)
-        one = self.blocks.one_value(normalization, dtype)
+        one = None if whole.value.requires_grad else whole.one_value
         if one is None:
             value = whole.value.index_select(0, slots)
         else:  # without weights all values are 1, and need not be looked up
@@ -178,12 +168,12 @@ class SelectedGraphs:
         pattern = SparsePattern(csr, transposed, None, self.node_ptr)
         return SparseOperator(pattern, value, whole.transposed_value.index_select(0, turned_slots))
 
-    @cached_property
+    @lazy_property
     def edge_index(self) -> Tensor:
         """The edges of the batch, `[2, E]`, for layers that pass messages along edges."""
         return self._edges[0]
 
-    @cached_property
+    @lazy_property
     def edge_number(self) -> Tensor:
         """`[E]`; for each edge of the batch its number among all edges."""
         return self._edges[1]
@@ -194,7 +184,7 @@ class SelectedGraphs:
         weight = self.blocks.edge_weight
         return None if weight is None else weight[self.edge_number]
 
-    @cached_property
+    @lazy_property
     def _edges(self) -> tuple[Tensor, Tensor]:
         blocks = self.blocks
         count = blocks._edge_count[self.graphs]

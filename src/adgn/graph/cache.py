@@ -1,19 +1,20 @@
 """Operators that were built, remembered for as long as the tensors they were built from live."""
 
+import os
 import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
-import torch
 from torch import Tensor
-from torch_geometric import EdgeIndex
 
 from adgn.graph.lasting import lasting
 from adgn.graph.native.rooms import rooms
+from adgn.graph.remember import tensor_state
 
 Built = TypeVar("Built")
+_Entries = OrderedDict[Hashable, tuple[Any, Any]]  # state and weak references, and what was built
 _PER_TENSOR = 16  # more variants of one graph than anybody uses at once
 
 
@@ -21,25 +22,27 @@ class TensorCache:
     """Remembers what was built from tensors, by identity and state of each tensor.
 
     A tensor that is passed again is recognised by being the same object in the same state; a
-    tensor changed in place is in another state (torch counts in-place writes) and is not. Writes
-    that torch cannot count, through `tensor.data` or shared NumPy memory, are not seen: call
-    `clear` after such a write. Nothing here keeps a tensor alive.
+    tensor changed in place is in another state (torch counts in-place writes) and is not, nor is
+    one whose `data` is another tensor's now. Writes that torch cannot count, through `tensor.data`
+    or shared NumPy memory, are not seen: call `clear` after such a write. Nothing here keeps a
+    tensor alive.
     """
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._entries: dict[int, OrderedDict[Hashable, tuple[Any, Any]]] = {}
-        self._owners: dict[int, weakref.ref[Tensor]] = {}
+        # By the owner's number, in one dictionary: a fork in the middle of a change finds an owner
+        # with its entries or without them, never half of it.
+        self._owners: dict[int, tuple[weakref.ref[Tensor], _Entries]] = {}
         self.hits = 0
         self.misses = 0
 
     def get(self, tensors: tuple[Tensor, ...], key: Hashable, build: Callable[[], Built]) -> Built:
         """What `build` returns, built at the first call with these tensors and this key."""
-        if any(tensor.is_inference() for tensor in tensors):
-            return build()  # made in inference mode: torch does not count its writes
         owner, *others = tensors
         full_key = (key, *(id(other) for other in others))
-        state = tuple(_state(tensor) for tensor in tensors)
+        state = tuple(tensor_state(tensor) for tensor in tensors)
+        if None in state:
+            return build()  # what is written into such a tensor would not be seen
         with self._lock:
             entries = self._entries_of(owner)
             known = entries.get(full_key)
@@ -66,42 +69,43 @@ class TensorCache:
     def clear(self) -> None:
         """Forgets everything."""
         with self._lock:
-            # The owners first: an entry may hold the last reference to another one's owner.
-            self._owners.clear()
-            self._entries.clear()
+            # Out of reach first: an entry may hold the last reference to another one's owner.
+            owners, self._owners = self._owners, {}
+            owners.clear()
+
+    def after_fork(self) -> None:
+        """In a child: another thread of the parent may have held the lock."""
+        self._lock = threading.RLock()
 
     def __len__(self) -> int:
-        return sum(len(entries) for entries in self._entries.values())
+        with self._lock:
+            # A list first: while entries are counted, tensors may end in this very thread.
+            return sum(len(entries) for _, entries in list(self._owners.values()))
 
-    def _entries_of(self, owner: Tensor) -> OrderedDict[Hashable, tuple[Any, Any]]:
+    def _entries_of(self, owner: Tensor) -> _Entries:
         number = id(owner)
-        reference = self._owners.get(number)
-        if reference is None or reference() is not owner:
+        known = self._owners.get(number)
+        if known is not None and known[0]() is owner:
+            return known[1]
 
-            def forget(dead: weakref.ref[Tensor]) -> None:
-                with self._lock:
-                    # The number may belong to a newer tensor by now.
-                    if self._owners.get(number) is dead:
-                        del self._owners[number], self._entries[number]
+        def forget(dead: weakref.ref[Tensor]) -> None:
+            with self._lock:
+                # The number may belong to a newer tensor by now.
+                if number in self._owners and self._owners[number][0] is dead:
+                    del self._owners[number]
 
-            self._owners[number] = weakref.ref(owner, forget)
-            self._entries[number] = OrderedDict()
-        return self._entries[number]
-
-
-def _state(tensor: Tensor) -> tuple[int, int]:
-    """Changes with every write; an `EdgeIndex` wraps a tensor that can be written to itself."""
-    inner = tensor.as_tensor() if isinstance(tensor, EdgeIndex) else tensor
-    return tensor._version, inner._version
+        entries: _Entries = OrderedDict()
+        self._owners[number] = (weakref.ref(owner, forget), entries)
+        return entries
 
 
 _cache = TensorCache()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_cache.after_fork)
 
 
 def cached(tensors: tuple[Tensor, ...], key: Hashable, build: Callable[[], Built]) -> Built:
     """`TensorCache.get` of the package's one cache."""
-    if any(torch._C._functorch.is_functorch_wrapped_tensor(tensor) for tensor in tensors):
-        return build()
 
     def build_to_last() -> Built:
         with lasting(*tensors):

@@ -36,6 +36,17 @@ def check_edge_index(edge_index: Tensor, num_nodes: int) -> None:
         )
 
 
+def check_entries(row: Tensor, col: Tensor, shape: tuple[int, int]) -> None:
+    """Raises unless all entries of a sparse matrix lie inside of it."""
+    outside = (row < 0) | (row >= shape[0]) | (col < 0) | (col >= shape[1])
+    if bool(outside.any()):
+        entry = int(outside.nonzero()[0])
+        raise ValueError(
+            f"entry {entry} is at row {int(row[entry])}, column {int(col[entry])}, outside of "
+            f"shape {list(shape)}"
+        )
+
+
 def check_edge_weight(edge_weight: Tensor, num_edges: int, like: Tensor) -> None:
     """Raises unless `edge_weight` is a finite number per edge, of `like`'s dtype and device."""
     check_tensor("edge_weight", edge_weight)

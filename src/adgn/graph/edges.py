@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 from torch_geometric.utils import add_self_loops, remove_self_loops
 
-from adgn.graph.adjacency import SPARSE_LAYOUTS, Adjacency, plain_edges
+from adgn.graph.adjacency import SPARSE_LAYOUTS, Adjacency, entries, plain_edges
 from adgn.graph.blocks import SelectedGraphs
 from adgn.graph.cache import cached
 from adgn.graph.checks import check_edge_index, check_same_place
@@ -49,10 +49,8 @@ def edge_list(edge_index: Adjacency, num_nodes: int, like: Tensor) -> Tensor:
 
     def build() -> Tensor:
         if given.layout in SPARSE_LAYOUTS:
-            matrix = given.detach()
-            if matrix.layout != torch.sparse_coo:
-                matrix = matrix.to_sparse_coo()  # type: ignore[no-untyped-call]
-            edges = matrix._indices().flip(0)
+            target, source, _ = entries(given)
+            edges = torch.stack([source, target])
         else:
             edges = plain_edges(given, num_nodes)
         check_edge_index(edges, num_nodes)

@@ -1,15 +1,17 @@
 """A sparse linear map in CSR together with its transpose: what a graph is to the layers."""
 
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable
+from dataclasses import InitVar, dataclass
 
 import torch
 from torch import Tensor
 
 from adgn.graph.backend import native_library
+from adgn.graph.checks import check_entries
 from adgn.graph.kernels import multiply
 from adgn.graph.lasting import lasting
 from adgn.graph.native import calls
+from adgn.graph.remember import Result, lazy_property, tensor_state
 
 _INT32_LIMIT = 2**31 - 1
 
@@ -34,7 +36,7 @@ class CSR:
     col: Tensor
     shape: tuple[int, int]
 
-    @cached_property
+    @lazy_property
     def row(self) -> Tensor:
         """The row of each slot, `[slots]`."""
         with lasting(self.rowptr, self.col):
@@ -90,6 +92,7 @@ class SparsePattern:
             rowptr, sorted_col, order = calls.transpose(library, rowptr, sorted_col, shape)
             transposed = CSR(rowptr, sorted_col, (shape[1], shape[0]))
             return cls._with_transpose(csr, transposed, order), slot
+        check_entries(row, col, shape)
         columns = shape[1]
         key = row.long() * columns + col.long()
         unique, slot = torch.unique(key, sorted=True, return_inverse=True)
@@ -127,7 +130,7 @@ class SparsePattern:
         """Values in the order of `csr`, put in the order of `transposed`."""
         return value.index_select(0, self._transposing_order)
 
-    @cached_property
+    @lazy_property
     def _transposing_order(self) -> Tensor:
         if self.to_transposed is not None:
             return self.to_transposed
@@ -145,9 +148,16 @@ class SparseOperator:
     which the gradient needs, is built together with the matrix and never again. The product is
     differentiable in `x` and, where `value` requires a gradient, in the values.
 
+    `value` may be learned or changed in place. What is known of it, such as the values in the order
+    of the transpose, is then worked out anew (see `adgn.graph.remember.tensor_state`).
+
     Attributes:
         pattern: Where the entries are.
         value: `[slots]`; their values, in the order of `pattern.csr`.
+
+    Args:
+        pattern: See above.
+        value: See above.
         known_transposed_value: The values in the order of `pattern.transposed`, where they are
             known already; otherwise they are worked out when first needed.
 
@@ -163,7 +173,11 @@ class SparseOperator:
 
     pattern: SparsePattern
     value: Tensor
-    known_transposed_value: Tensor | None = None
+    known_transposed_value: InitVar[Tensor | None] = None
+
+    def __post_init__(self, known_transposed_value: Tensor | None) -> None:
+        if known_transposed_value is not None:
+            self._of_values("transposed", lambda: known_transposed_value)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -175,30 +189,25 @@ class SparseOperator:
         """How many entries are stored; repeated edges count once."""
         return self.value.numel()
 
-    @cached_property
+    @property
     def transposed_value(self) -> Tensor:
-        """The values in the order of `pattern.transposed`."""
-        if self.known_transposed_value is not None:
-            return self.known_transposed_value
-        with lasting(self.value):
-            value = self.pattern.transpose_values(self.value)
-        if (
-            self.pattern.is_symmetric
-            and not self.value.requires_grad
-            and torch.equal(value, self.value)
-        ):
-            return self.value
-        return value
+        """The values in the order of `pattern.transposed`, without a gradient."""
+        return self._of_values("transposed", self._transpose_values)
 
-    @cached_property
+    @property
     def has_negative_values(self) -> bool:
         """Whether some value is below zero."""
-        return bool((self.value < 0).any())
+        return self._of_values("negative", lambda: bool((self.value < 0).any()))
 
-    @cached_property
+    @property
     def has_zero_values(self) -> bool:
         """Whether some stored value is zero."""
-        return bool((self.value == 0).any())
+        return self._of_values("zero", lambda: bool((self.value == 0).any()))
+
+    @property
+    def one_value(self) -> float | None:
+        """The value of all entries, where they have the same; else `None`."""
+        return self._of_values("one", self._find_one_value)
 
     @property
     def is_symmetric(self) -> bool:
@@ -223,6 +232,28 @@ class SparseOperator:
     def with_values(self, value: Tensor) -> "SparseOperator":
         """The same entries with other values."""
         return SparseOperator(self.pattern, value)
+
+    def _transpose_values(self) -> Tensor:
+        with lasting(self.value):
+            turned = self.pattern.transpose_values(self.value.detach())
+        constant = not self.value.requires_grad
+        if constant and self.pattern.is_symmetric and torch.equal(turned, self.value):
+            return self.value
+        return turned
+
+    def _find_one_value(self) -> float | None:
+        first = self.value[:1]
+        return float(first) if first.numel() and bool((self.value == first).all()) else None
+
+    def _of_values(self, name: str, work_out: Callable[[], Result]) -> Result:
+        """What `work_out` returns, worked out anew where the values have changed since."""
+        state = tensor_state(self.value)
+        known: dict[str, tuple[object, Result]] = self.__dict__.setdefault("_known", {})
+        if state is None:
+            return work_out()
+        if name not in known or known[name][0] != state:
+            known[name] = (state, work_out())
+        return known[name][1]
 
 
 def _pointers(sorted_or_not: Tensor, rows: int, dtype: torch.dtype) -> Tensor:

@@ -200,7 +200,7 @@ def _why_plain(
         return "forward-mode differentiation"
     if torch.is_autocast_enabled(x.device.type):
         return "autocast"
-    if x.dtype not in DTYPES:  # too few digits to walk states back
+    if x.dtype not in DTYPES:  # half precision: to be rounded where torch rounds
         return f"dtype {x.dtype}"
     tensors = (x, operator.value, weights.own, weights.neighbour, weights.bias)
     if len({(t.dtype, t.device) for t in tensors if t is not None}) > 1:
@@ -351,13 +351,15 @@ class _Integrate(torch.autograd.Function):
         result, kept = run.forward(x, weights, keep=True)
         ctx.run = run
         ctx.lengths = [len(of_segment) for of_segment in kept]
-        # Torch frees what is saved this way as soon as the backward pass is through.
-        ctx.save_for_backward(x, own, neighbour, bias, *(t for part in kept for t in part))
+        # Torch frees what is saved this way as soon as the backward pass is through, and tells if
+        # it was changed: so are the operator's values, which the backward pass reads once more.
+        value = run.operator.value
+        ctx.save_for_backward(x, own, neighbour, bias, value, *(t for part in kept for t in part))
         return result
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        x, own, neighbour, bias, *flat = ctx.saved_tensors
+        x, own, neighbour, bias, _, *flat = ctx.saved_tensors
         inputs = [x, own, neighbour, bias]
         wanted = [i for i in range(4) if ctx.needs_input_grad[i]]
         result: list[Tensor | None] = [None] * 5
@@ -381,5 +383,6 @@ class _Integrate(torch.autograd.Function):
 
 def contiguous(weights: Weights) -> Weights:
     """Detached weights as the kernels read them."""
-    bias = None if weights.bias is None else weights.bias.detach().contiguous()
-    return Weights(weights.own.detach().contiguous(), weights.neighbour.detach().contiguous(), bias)
+    bias = None if weights.bias is None else calls.readable(weights.bias.detach())
+    own, neighbour = weights.own.detach(), weights.neighbour.detach()
+    return Weights(calls.readable(own), calls.readable(neighbour), bias)

@@ -1,14 +1,17 @@
 """Some Euler steps forward, and back again: by torch, and by the native kernels.
 
 Both keep, per step, one number per entry of the states. For tanh that is what the activation
-returned, t: its slope is 1 − t², and the states are walked back as x ← x − ε t. Each step back
-rounds once, so after k of them x is off by at most k half units in the last place of the largest
-state on the way. |t| ≤ 1 keeps that harmless for a few steps; the caller begins afresh every
-`WALK` steps. The other activations let states grow without bound, where walking back would lose all
-digits: for them the states are kept themselves (and for relu, where it was active).
+returned, t: its slope is 1 − t², and the states before a step are found from the first ones by
+adding ε t for each step between, as the forward pass did: they are the same to the last bit. (From
+the last states back, x − ε t would leave few digits of small x.) The caller begins afresh every
+`WALK` steps; in between, some states are noted when the additions are made for the last step, so
+that those before the other steps are few additions away. For the other activations the states are
+kept themselves (and for relu, where it was active).
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal, Protocol
 
 import torch
@@ -18,6 +21,7 @@ from adgn.graph import SparseOperator
 from adgn.graph.kernels import multiply_transposed
 from adgn.graph.native import calls
 from adgn.graph.native.library import NativeLibrary
+from adgn.nn.segments import root, segments
 
 KnownActivation = Literal["identity", "tanh", "relu"]
 WALK = 16
@@ -75,7 +79,7 @@ class TorchStepper:
         self, x: Tensor, weights: Weights, count: int, keep: bool
     ) -> tuple[Tensor, list[Tensor]]:
         """See `Stepper`."""
-        kept = []
+        kept = [x] if keep and self.activation == "tanh" else []
         for step in range(count):
             own, neighbour, bias = _at(weights, step)
             t, sent = (x @ torch.cat([own, neighbour]).t()).tensor_split((own.size(0),), dim=-1)
@@ -84,7 +88,7 @@ class TorchStepper:
                 t += bias
             if self.activation == "tanh":
                 t.tanh_()
-                kept += [t] + [x] * (step == count - 1) if keep else []
+                kept += [t] if keep else []
             elif keep:
                 kept += [x] + [t > 0] * (self.activation == "relu")
             if self.activation == "relu":
@@ -96,15 +100,15 @@ class TorchStepper:
         self, grad: Tensor, weights: Weights, count: int, kept: list[Tensor], sums: Weights | None
     ) -> Tensor:
         """See `Stepper`."""
-        x = kept[-1]  # tanh alone: the states before the last step
+        if self.activation == "tanh":
+            first, *activated = kept
+            before = self._states_backwards(first, activated)
         for step in reversed(range(count)):
             own, neighbour, _ = _at(weights, step)
             r = grad * self.epsilon
             if self.activation == "tanh":
-                t = kept[step]
+                x, t = next(before), activated[step]
                 r = torch.addcmul(r, r * t, t, value=-1)
-                if step < count - 1:
-                    x = torch.sub(x, t, alpha=self.epsilon)
             elif self.activation == "relu":
                 x, active = kept[2 * step], kept[2 * step + 1]
                 r = r.masked_fill_(~active, 0)
@@ -120,6 +124,20 @@ class TorchStepper:
                 if bias_sum is not None:
                     bias_sum += r.flatten(0, -2).sum(0)
         return grad
+
+    def _states_backwards(self, first: Tensor, activated: list[Tensor]) -> Iterator[Tensor]:
+        """The states before each step, the last step first, from those before the first step."""
+
+        def states(x: Tensor, additions: list[Tensor]) -> Iterator[Tensor]:
+            yield x
+            for t in additions:
+                x = torch.add(x, t, alpha=self.epsilon)
+                yield x
+
+        between = root(len(activated))
+        marks = list(islice(states(first, activated[:-1]), 0, None, between))
+        for begin, end in reversed(segments(len(activated), between)):
+            yield from reversed(list(states(marks.pop(), activated[begin : end - 1])))
 
 
 @dataclass(frozen=True)
@@ -155,7 +173,7 @@ class NativeStepper:
             ):
                 block_ptr = None
             else:
-                block_ptr = block_ptr.long().contiguous()
+                block_ptr = calls.readable(block_ptr.long())
         return cls(library, operator, epsilon, activation, block_ptr)
 
     def forward(
@@ -163,8 +181,9 @@ class NativeStepper:
     ) -> tuple[Tensor, list[Tensor]]:
         """See `Stepper`."""
         steps = self._steps(weights, count, transposed=False)
-        x, kept = calls.forward(self.library, steps, x, keep)
-        return x, [tensor for tensor in kept if tensor is not None]
+        last, states, active = calls.forward(self.library, steps, x, keep)
+        first = x if keep and self.activation == "tanh" else None
+        return last, [tensor for tensor in (states, active, first) if tensor is not None]
 
     def backward(
         self, grad: Tensor, weights: Weights, count: int, kept: list[Tensor], sums: Weights | None
@@ -172,12 +191,12 @@ class NativeStepper:
         """See `Stepper`."""
         states, *other = kept
         active = other[0] if self.activation == "relu" else None
-        last = other[0] if self.activation == "tanh" else None
+        first = other[0] if self.activation == "tanh" else None
         return calls.backward(
             self.library,
             self._steps(weights, count, transposed=True),
             grad,
-            (states, active, last),
+            (states, active, first),
             None if sums is None else (sums.own, sums.neighbour, sums.bias),
         )
 
@@ -186,7 +205,7 @@ class NativeStepper:
         value = self.operator.transposed_value if transposed else self.operator.value
         return calls.Steps(
             csr=pattern.transposed if transposed else pattern.csr,
-            value=value.detach().contiguous(),
+            value=calls.readable(value.detach()),
             own=weights.own,
             neighbour=weights.neighbour,
             bias=weights.bias,

@@ -2,7 +2,6 @@
 
 import json
 import re
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -99,7 +98,6 @@ class QueueStorage(RDBStorage):
         self.heartbeat_interval = heartbeat
         self._grace = grace
         self._silent_since: dict[int, float] = {}
-        self._watch = threading.Lock()
         if self.engine.dialect.name == "sqlite":
             sqlalchemy.event.listen(self.engine, "connect", _leave_begin_to_us)
             sqlalchemy.event.listen(self.engine, "begin", _begin_with_the_write_lock)
@@ -125,9 +123,10 @@ class QueueStorage(RDBStorage):
             rows = connection.execute(sqlalchemy.text("SELECT trial_id FROM trial_heartbeats"))
             silent = running - {row[0] for row in rows}
         now = time.monotonic()
-        with self._watch:
-            self._silent_since = {n: self._silent_since.get(n, now) for n in silent}
-            return [n for n, since in self._silent_since.items() if now - since > self._grace]
+        # Replaced as a whole: threads that do this at once only read what is there.
+        before = self._silent_since
+        self._silent_since = after = {n: before.get(n, now) for n in silent}
+        return [n for n, since in after.items() if now - since > self._grace]
 
 
 def _leave_begin_to_us(connection: Any, record: Any) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from adgn.graph.checks import check_entries
 from adgn.graph.native.library import DTYPES, Integration, Kept, Matrix, NativeLibrary
 from adgn.graph.native.rooms import rooms
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 ACTIVATIONS = {"identity": 0, "tanh": 1, "relu": 2}
 _ROW_BYTES = 64  # states are padded to whole cache lines
+_MARK_COUNT = 3  # mark_count of integrate.hpp
 _INT32_LIMIT = 2**31 - 1
 _FAULTS = {
     1: "rowptr[{place}] does not continue an ascending count from 0 to the number of entries",
@@ -41,6 +43,15 @@ def unfit(*tensors: Tensor) -> str | None:
     return None
 
 
+def readable(tensor: Tensor) -> Tensor:
+    """The same numbers as C++ reads them: in one piece, none of them left for torch to work out.
+
+    Torch may only note that a tensor is to be negated, or that it is zero without any memory.
+    """
+    lazy = tensor.is_neg() or tensor._is_zerotensor()
+    return (tensor.clone() if lazy else tensor).contiguous()
+
+
 def unfit_pattern(csr: "CSR") -> str | None:
     """Why the kernels cannot read this pattern; `None` where they can."""
     for name, index in (("rowptr", csr.rowptr), ("col", csr.col)):
@@ -48,7 +59,8 @@ def unfit_pattern(csr: "CSR") -> str | None:
             return f"a graph on {index.device}"
         if index.dtype != torch.int32:
             return f"{index.dtype} {name} (the kernels take 32-bit indices)"
-        if index.dim() != 1 or not index.is_contiguous() or index.layout != torch.strided:
+        one_array = index.layout == torch.strided and index.dim() == 1 and index.is_contiguous()
+        if not one_array or index.is_neg() or index._is_zerotensor():
             return f"a {name} that is not one contiguous array"
     if csr.rowptr.numel() != csr.shape[0] + 1:
         return f"{csr.rowptr.numel()} row pointers for {csr.shape[0]} rows"
@@ -96,7 +108,7 @@ def multiply(library: NativeLibrary, csr: "CSR", value: Tensor, x: Tensor) -> Te
             f"x has shape {list(x.shape)}; the operator of shape {list(csr.shape)} multiplies "
             f"[{csr.shape[1]}, channels]"
         )
-    value, x = value.contiguous(), x.contiguous()
+    value, x = readable(value), readable(x)
     out = rooms.empty(library, (csr.shape[0], x.size(1)), x.dtype)
     library.call(
         "adgn_multiply",
@@ -120,7 +132,7 @@ def sort_entries(
     """
     if row.device.type != "cpu" or max(*shape, row.numel()) > _INT32_LIMIT:
         return None
-    row, col = row.long().contiguous(), col.long().contiguous()
+    row, col = readable(row.long()), readable(col.long())
     rowptr = torch.empty(shape[0] + 1, dtype=torch.int32, device="cpu")
     sorted_col = torch.empty(row.numel(), dtype=torch.int32, device="cpu")
     slot = torch.empty(row.numel(), dtype=torch.int32, device="cpu")
@@ -137,11 +149,7 @@ def sort_entries(
         ctypes.byref(slots),
     )
     if slots.value < 0:
-        entry = -1 - slots.value
-        raise ValueError(
-            f"entry {entry} is at row {int(row[entry])}, column {int(col[entry])}, outside of "
-            f"shape {list(shape)}"
-        )
+        check_entries(row, col, shape)  # names the entry that was found
     if slots.value < sorted_col.numel():
         sorted_col = sorted_col[: slots.value].clone()
     return rowptr, sorted_col, slot
@@ -182,7 +190,7 @@ def take_blocks(
     """
     if unfit_pattern(csr) is not None or {node_ptr.device.type, blocks.device.type} != {"cpu"}:
         return None
-    blocks, node_ptr = blocks.long().contiguous(), node_ptr.long().contiguous()
+    blocks, node_ptr = readable(blocks.long()), readable(node_ptr.long())
     check_pattern(library, csr, node_ptr)
     if blocks.numel() and int(blocks.min()) < 0:
         raise IndexError(f"block {int(blocks.min())} is not there; blocks are numbered from 0")
@@ -210,7 +218,7 @@ def take_blocks(
 
 def tanh(library: NativeLibrary, x: Tensor) -> Tensor:
     """The kernels' tanh, for tests of its accuracy."""
-    x = x.contiguous()
+    x = readable(x)
     out = torch.empty_like(x)
     library.call("adgn_tanh", x.numel(), x.data_ptr(), out.data_ptr(), dtype=x.dtype)
     return out
@@ -224,7 +232,7 @@ def padded_width(channels: int, dtype: torch.dtype) -> int:
 
 @dataclass(frozen=True)
 class Steps:
-    """Some Euler steps of one integration; tensors are contiguous and passed `unfit`.
+    """Some Euler steps of one integration; tensors are `readable` and passed `unfit`.
 
     Attributes:
         csr: The pattern that is multiplied with: the transpose for the backward pass.
@@ -270,30 +278,25 @@ class Steps:
         )
 
 
-# What a forward pass keeps, see `Kept` in integrate.hpp: states, active, last.
+# See `Kept` in integrate.hpp: states, active, first.
 KeptTensors = tuple[Tensor | None, Tensor | None, Tensor | None]
 
 
 def forward(
     library: NativeLibrary, steps: Steps, x: Tensor, keep: bool
-) -> tuple[Tensor, KeptTensors]:
-    """The states after the steps, and what their gradient will need."""
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """The states after the steps, and what their gradient will need: see `Kept` in integrate.hpp."""
     _check_states("x", x, steps)
     nodes, channels = x.shape
     width = padded_width(channels, x.dtype)
-    tanh = steps.activation == "tanh"
-    kept: KeptTensors = (None, None, None)
-    if keep:
-        kept = (
-            rooms.empty(library, (steps.count, nodes, width), x.dtype),
-            rooms.empty(library, (steps.count, nodes, width), torch.uint8)
-            if steps.activation == "relu"
-            else None,
-            rooms.empty(library, (nodes, width), x.dtype) if tanh else None,
-        )
+    shape = (steps.count, nodes, width)
+    states = rooms.empty(library, shape, x.dtype) if keep else None
+    relu = steps.activation == "relu"
+    active = rooms.empty(library, shape, torch.uint8) if keep and relu else None
     start = _padded(x, steps, width)
     out, spare = rooms.empty(library, start.shape, x.dtype), None
-    if steps.block_ptr is None and not keep and steps.count > 1:
+    alternating = not keep or steps.activation == "tanh"
+    if steps.block_ptr is None and alternating and steps.count > 1:
         spare = rooms.empty(library, start.shape, x.dtype)
     library.call(
         "adgn_forward",
@@ -302,10 +305,10 @@ def forward(
         start.size(1),
         out.data_ptr(),
         _pointer(spare),
-        Kept(*map(_pointer, kept)),
+        Kept(_pointer(states), _pointer(active), None),
         dtype=x.dtype,
     )
-    return _trimmed(out, channels), kept
+    return _trimmed(out, channels), states, active
 
 
 def backward(
@@ -315,14 +318,27 @@ def backward(
     kept: KeptTensors,
     grad_weights: tuple[Tensor, Tensor, Tensor | None] | None,
 ) -> Tensor:
-    """The gradient in the first states; those in the weights are added to `grad_weights`."""
+    """The gradient in the first states; those in the weights are added to `grad_weights`.
+
+    Args:
+        library: The kernels.
+        steps: The steps, with the transposed pattern.
+        grad: `[N, d]`; the gradient in the last states.
+        kept: What `forward` kept, and for tanh the first states.
+        grad_weights: The sums, of `own`, `neighbour` and `bias`; `None` where nobody wants them.
+    """
     _check_states("grad", grad, steps)
     nodes, channels = grad.shape
     width = padded_width(channels, grad.dtype)
     start = _padded(grad, steps, width)
     grad_x, spare = rooms.empty(library, start.shape, grad.dtype), None
     if steps.block_ptr is None:
-        spare = rooms.empty(library, (3, nodes, width), grad.dtype)
+        arrays = 2 + _MARK_COUNT if steps.activation == "tanh" else 2
+        spare = rooms.empty(library, (arrays, nodes, width), grad.dtype)
+    states, active, first = kept
+    if first is not None:
+        _check_states("x", first, steps)
+        first = _padded(first, steps, width)
     library.call(
         "adgn_backward",
         steps.problem(library),
@@ -330,7 +346,7 @@ def backward(
         start.size(1),
         grad_x.data_ptr(),
         _pointer(spare),
-        Kept(*map(_pointer, kept)),
+        Kept(_pointer(states), _pointer(active), _pointer(first)),
         *map(_pointer, grad_weights or (None, None, None)),
         dtype=grad.dtype,
     )
@@ -340,7 +356,7 @@ def backward(
 def _padded(x: Tensor, steps: Steps, width: int) -> Tensor:
     """Rows as the kernels take them: padded where they are worked on in place."""
     if steps.block_ptr is not None or x.size(1) == width:
-        return x.contiguous()
+        return readable(x)
     return torch.nn.functional.pad(x, (0, width - x.size(1)))
 
 

@@ -95,8 +95,6 @@ void forward_blocks(const Integration<T>& problem, const T* x, Index row_step, T
                 if (keeps_x)
                     copy_rows(now, width, kept.states + step * size + begin * width, width, rows,
                               width);
-                if (kept.last && step == problem.steps - 1)
-                    copy_rows(now, width, kept.last + begin * width, width, rows, width);
                 task.weights = packed.weights(step);
                 task.bias = packed.bias(step);
                 task.x = {now, begin};
@@ -126,8 +124,7 @@ void forward_layers(const Integration<T>& problem, const T* x, T* out, T* spare,
     const auto place_after = [&](Index step) {
         if (step == last) return out;
         if (keeps_x) return kept.states + (step + 1) * size;
-        if ((last - step) % 2 == 0) return out;
-        return kept.last ? kept.last : spare;
+        return (last - step) % 2 == 0 ? out : spare;
     };
     const T* now = x;
     for (Index step = 0; step < problem.steps; ++step) {
@@ -147,8 +144,6 @@ void forward_layers(const Integration<T>& problem, const T* x, T* out, T* spare,
         run_parts(int(parts.size()) - 1, problem.threads, work);
         now = next;
     }
-    if (kept.last && problem.steps == 1)
-        std::memcpy(kept.last, x, std::size_t(size) * sizeof(T));
 }
 
 template <class T>
@@ -162,12 +157,30 @@ BackwardTask<T> backward_task(const Integration<T>& problem) {
     return task;
 }
 
-// Points the task to what was kept of the step before `step`.
+// Points the task to what was kept of the step before `step`, and to the states before `step`.
+// For tanh the last step, which comes first, walks there from `first` and leaves marks; the others
+// walk from the nearest mark.
 template <class T>
-void recall_before(BackwardTask<T>& task, const Kept<T>& kept, Index step, Index size) {
+void recall(BackwardTask<T>& task, const Kept<T>& kept, Index step, Index steps, Index size,
+            Rows<const T> first, Rows<T> marks, Index mark_size) {
     const bool tanh = task.activation == Activation::tanh;
     task.activated_before = step > 0 && tanh ? kept.states + (step - 1) * size : nullptr;
     task.active_before = step > 0 && kept.active ? kept.active + (step - 1) * size : nullptr;
+    if (!tanh) {
+        task.x = {kept.states + step * size, 0};
+        return;
+    }
+    const bool at_end = step == steps - 1;
+    const Index every = (steps + mark_count) / (mark_count + 1);
+    const Index mark = at_end ? 0 : step / every;
+    task.x = first;
+    if (mark > 0) task.x = {marks.data + (mark - 1) * mark_size, marks.origin};
+    task.activated = kept.states + mark * every * size;
+    task.walk = step - mark * every;
+    task.step_size = size;
+    task.marks = at_end ? marks : Rows<T>{nullptr, 0};
+    task.mark_every = every;
+    task.mark_size = mark_size;
 }
 
 template <class T>
@@ -177,7 +190,7 @@ void backward_blocks(const Integration<T>& problem, const T* grad_out, Index row
     const std::vector<Index> parts = block_parts(problem, 2);
     const Index d = problem.channels, width = padded<T>(d), size = problem.nodes * width;
     const Index room = largest_block(problem) * width;
-    const Index per_worker = 4 * room + scratch_size(width);
+    const Index per_worker = (4 + mark_count) * room + scratch_size(width);
     const bool tanh = Activation(problem.activation) == Activation::tanh;
     const bool shared = problem.weight_sets == 1;
     const int count = int(parts.size()) - 1;
@@ -188,14 +201,16 @@ void backward_blocks(const Integration<T>& problem, const T* grad_out, Index row
         T* r = g + room;
         T* r_before = r + room;
         T* x = r_before + room;
+        T* marks = x + room;
         BackwardTask<T> task = backward_task(problem);
-        task.scratch = x + room;
+        task.scratch = marks + mark_count * room;
         for (Index b = parts[part]; b < parts[part + 1]; ++b) {
             const Index begin = problem.block_ptr[b], rows = problem.block_ptr[b + 1] - begin;
             task.begin = begin;
             task.end = begin + rows;
             task.g = {g, begin};
             copy_rows(grad_out + begin * row_step, row_step, g, width, rows, d);
+            if (tanh) copy_rows(kept.first + begin * row_step, row_step, x, width, rows, d);
             const Index end_step = (problem.steps - 1) * size + begin * width;
             kernels<T>().slope(rows * width, task.epsilon, task.activation, g,
                                tanh ? kept.states + end_step : nullptr,
@@ -204,14 +219,7 @@ void backward_blocks(const Integration<T>& problem, const T* grad_out, Index row
                 task.weights = packed.weights(step);
                 task.r = {r, begin};
                 task.r_before = {step > 0 ? r_before : nullptr, begin};
-                recall_before(task, kept, step, size);
-                if (tanh) {
-                    const bool at_end = step == problem.steps - 1;
-                    task.x = at_end ? Rows<const T>{kept.last, 0} : Rows<const T>{x, begin};
-                    task.x_before = {step > 0 ? x : nullptr, begin};
-                } else {
-                    task.x = {kept.states + step * size, 0};
-                }
+                recall(task, kept, step, problem.steps, size, {x, begin}, {marks, begin}, room);
                 if (grad_own) {
                     task.grad_weights = sums.weights(part, shared ? 0 : step);
                     task.grad_bias = sums.bias(part, shared ? 0 : step);
@@ -242,7 +250,7 @@ void backward_layers(const Integration<T>& problem, const T* grad_out, T* g, T* 
     GradientSums<T> sums(d, grad_own ? count : 0, 1);
     T* r = spare;
     T* r_before = spare + size;
-    T* x = spare + 2 * size;
+    T* marks = spare + 2 * size;
     auto start = [&](int part, int) {
         const Index begin = parts[part] * width, length = parts[part + 1] * width - begin;
         const Index end_step = (problem.steps - 1) * size + begin;
@@ -262,13 +270,7 @@ void backward_layers(const Integration<T>& problem, const T* grad_out, T* g, T* 
             task.g = {g, 0};
             task.r = {r, 0};
             task.r_before = {step > 0 ? r_before : nullptr, 0};
-            recall_before(task, kept, step, size);
-            if (tanh) {
-                task.x = {step == problem.steps - 1 ? kept.last : x, 0};
-                task.x_before = {step > 0 ? x : nullptr, 0};
-            } else {
-                task.x = {kept.states + step * size, 0};
-            }
+            recall(task, kept, step, problem.steps, size, {kept.first, 0}, {marks, 0}, size);
             if (grad_own) {
                 task.grad_weights = sums.weights(part, 0);
                 task.grad_bias = sums.bias(part, 0);
@@ -291,6 +293,7 @@ void backward_layers(const Integration<T>& problem, const T* grad_out, T* g, T* 
 template <class T>
 void integrate_forward(const Integration<T>& problem, const T* x, Index row_step, T* out, T* spare,
                        const Kept<T>& kept) {
+    if (problem.nodes == 0) return;  // arrays without numbers may have no address
     if (problem.block_ptr)
         forward_blocks(problem, x, row_step, out, kept);
     else
@@ -301,6 +304,7 @@ template <class T>
 void integrate_backward(const Integration<T>& problem, const T* grad_out, Index row_step, T* grad_x,
                         T* spare, const Kept<T>& kept, T* grad_own, T* grad_neighbour,
                         T* grad_bias) {
+    if (problem.nodes == 0) return;
     if (problem.block_ptr)
         backward_blocks(problem, grad_out, row_step, grad_x, kept, grad_own, grad_neighbour,
                         grad_bias);

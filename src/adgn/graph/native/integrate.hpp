@@ -28,17 +28,21 @@ template <class T>
 struct Kept {
     T* states;              // [steps, nodes, width]: act(…) for tanh, else x before each step
     std::uint8_t* active;   // [steps, nodes, width]: relu alone
-    T* last;                // [nodes, width]: x before the last step; tanh alone
+    const T* first;         // x before the first step, as `x` below; tanh alone, backward alone
 };
 
 // x, out: [nodes, row_step] of which the first `channels` columns count; row_step = channels with
-// blocks, and width without. spare: [nodes, width], without blocks only.
+// blocks, and width without. spare: [nodes, width], without blocks only, and where no x is kept.
 template <class T>
 void integrate_forward(const Integration<T>&, const T* x, Index row_step, T* out, T* spare,
                        const Kept<T>&);
 
-// grad_out, grad_x as x and out above. spare: [3, nodes, width], without blocks only. The
-// gradients of the weights are added to what is there; null where nobody wants them.
+// How many of the states the backward pass notes for tanh.
+constexpr Index mark_count = 3;
+
+// grad_out, grad_x as x and out above. spare: [2, nodes, width], for tanh [2 + mark_count, …],
+// without blocks only. The gradients of the weights are added to what is there; null where nobody
+// wants them.
 template <class T>
 void integrate_backward(const Integration<T>&, const T* grad_out, Index row_step, T* grad_x,
                         T* spare, const Kept<T>&, T* grad_own, T* grad_neighbour, T* grad_bias);

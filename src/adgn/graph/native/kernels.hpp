@@ -55,13 +55,20 @@ struct BackwardTask {
     T epsilon;
     Activation activation;
     Rows<const T> r;
-    Rows<const T> x;      // the states that the step started from
+    // The states that the step started from; for tanh those `walk` steps earlier, and what the
+    // activation returned in these steps, each `step_size` numbers after the one before. Unless
+    // `marks.data` is null, every `mark_every`-th of the states on the way goes there, `mark_size`
+    // numbers after the one before.
+    Rows<const T> x;
+    const T* activated;
+    Index walk, step_size;
+    Rows<T> marks;
+    Index mark_every, mark_size;
     Rows<T> g;
     T* grad_weights;      // [2 channels, width], or null where nobody wants them
     T* grad_bias;         // [width], or null
     // The step before; `r_before.data` is null where there is none.
     Rows<T> r_before;
-    Rows<T> x_before;             // tanh: receives x - epsilon activated_before
     const T* activated_before;    // tanh; [all rows, width]
     const std::uint8_t* active_before;  // relu; [all rows, width]
     T* scratch;                   // [scratch_size(width)]
@@ -93,6 +100,6 @@ constexpr Index padded(Index channels) {
 }
 
 // How many numbers a kernel needs as room for its tile.
-constexpr Index scratch_size(Index width) { return 2 * tile_rows * width; }
+constexpr Index scratch_size(Index width) { return 3 * tile_rows * width; }
 
 }  // namespace adgn

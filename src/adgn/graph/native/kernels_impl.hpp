@@ -84,11 +84,26 @@ ADGN_INLINE void step_before(const BackwardTask<T>& task, Index row, Index count
     const std::uint8_t* active =
         task.active_before ? task.active_before + row * task.width : nullptr;
     slope<T>(size, task.epsilon, task.activation, g, activated, active, r);
-    if (!task.x_before.data) return;
+}
+
+// The states of a tile before the step: where they lie, or in `room`, walked to by the additions
+// of the forward pass, and so equal to the states of the forward pass.
+template <class T>
+ADGN_INLINE const T* states_before(const BackwardTask<T>& task, Index row, Index count, T* room) {
     const T* x = task.x.data + (row - task.x.origin) * task.width;
-    T* x_before = task.x_before.data + (row - task.x_before.origin) * task.width;
-    for (Index i = 0; i < size; i += lanes<T>)
-        store<T>(x_before + i, load<T>(x + i) - splat<T>(task.epsilon) * load<T>(activated + i));
+    if (task.walk == 0) return x;
+    const T* activated = task.activated + row * task.width;
+    T* marks = task.marks.data ? task.marks.data + (row - task.marks.origin) * task.width : nullptr;
+    for (Index i = 0; i < count * task.width; i += lanes<T>) {
+        Vector<T> state = load<T>(x + i);
+        for (Index step = 0; step < task.walk; ++step) {
+            state = state + splat<T>(task.epsilon) * load<T>(activated + step * task.step_size + i);
+            if (marks && (step + 1) % task.mark_every == 0)
+                store<T>(marks + step / task.mark_every * task.mark_size + i, state);
+        }
+        store<T>(room + i, state);
+    }
+    return room;
 }
 
 template <class T>
@@ -96,17 +111,18 @@ void backward(const BackwardTask<T>& task) {
     const Index width = task.width;
     T* returned = task.scratch;  // s = Aᵀ r
     T* sum = returned + tile_rows * width;
+    T* room = sum + tile_rows * width;
     for (Index row = task.begin; row < task.end; row += tile_rows) {
         const Index stop = row + tile_rows < task.end ? row + tile_rows : task.end;
         const Index count = stop - row;
         const T* r = task.r.data + (row - task.r.origin) * width;
-        const T* x = task.x.data + (row - task.x.origin) * width;
         T* g = task.g.data + (row - task.g.origin) * width;
         gather_rows<T>(task.matrix, row, stop, task.r, width, returned);
         std::memcpy(sum, g, std::size_t(count * width) * sizeof(T));
         product_tile<T>(r, returned, count, task.channels, width, task.weights, sum, width, sum);
         std::memcpy(g, sum, std::size_t(count * width) * sizeof(T));
         if (task.grad_weights) {
+            const T* x = states_before<T>(task, row, count, room);
             outer_tile<T>(r, x, count, task.channels, width, task.grad_weights);
             outer_tile<T>(returned, x, count, task.channels, width,
                           task.grad_weights + task.channels * width);

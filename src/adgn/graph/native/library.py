@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 _FILE = "_kernels.dll" if sys.platform == "win32" else "_kernels.so"  # as setup.py names it
-_INTERFACE = 2  # the number that adgn_interface() in api.cpp returns
+_INTERFACE = 3  # the number that adgn_interface() in api.cpp returns
 _SUFFIX = {torch.float32: "float", torch.float64: "double"}
 DTYPES = tuple(_SUFFIX)
 
@@ -44,7 +44,7 @@ class Integration(Structure):
 class Kept(Structure):
     """`Kept` of integrate.hpp."""
 
-    _fields_ = (("states", c_void_p), ("active", c_void_p), ("last", c_void_p))
+    _fields_ = (("states", c_void_p), ("active", c_void_p), ("first", c_void_p))
 
 
 _PROTOTYPES: dict[str, list[Any]] = {

@@ -12,11 +12,13 @@
 namespace adgn {
 namespace {
 
-TeamRunner team_runner = nullptr;
-std::atomic<bool> team_used{false};
-// Set in a child forked after the team was used: the child has the team's records but not its
-// threads, and would wait for them for ever.
-std::atomic<bool> team_lost{false};
+std::atomic<TeamRunner> team_runner{nullptr};
+
+#if !defined(_WIN32)
+// A forked child has the team's records but not its threads, and would wait for them for ever. Set
+// up when the library is loaded, where no guard can be held at the moment of a fork.
+const int prepared_for_forks = pthread_atfork(nullptr, nullptr, [] { team_runner = nullptr; });
+#endif
 
 struct Job {
     Part work;
@@ -47,30 +49,18 @@ void run_on_own_threads(Job& job, int threads) {
 
 }  // namespace
 
-void set_team_runner(TeamRunner runner) {
-    static const bool registered = [] {
-#if !defined(_WIN32)
-        pthread_atfork(nullptr, nullptr, [] {
-            if (team_used) team_lost = true;
-        });
-#endif
-        return true;
-    }();
-    (void)registered;
-    team_runner = runner;
-}
+void set_team_runner(TeamRunner runner) { team_runner = runner; }
 
 void run_parts(int parts, int threads, Part work, void* context) {
     Job job{work, context, parts};
     threads = std::min(threads, parts);
-    if (threads <= 1 || team_lost) {
+    const TeamRunner run_on_team = team_runner;
+    if (threads <= 1)
         take_parts(&job);
-    } else if (team_runner) {
-        team_used = true;
-        team_runner(take_parts, &job, unsigned(threads), 0);
-    } else {
+    else if (run_on_team)
+        run_on_team(take_parts, &job, unsigned(threads), 0);
+    else
         run_on_own_threads(job, threads);
-    }
 }
 
 }  // namespace adgn

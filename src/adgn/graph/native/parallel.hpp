@@ -20,7 +20,7 @@ using Part = void (*)(void* context, int part, int worker);
 
 // Calls work(context, part, worker) for every part, on at most `threads` workers at once. What a
 // part computes must not depend on the worker: so results do not depend on the number of threads.
-// A forked child has no team: there the parts run one after another.
+// A forked child has no team: there they run on threads of our own.
 void run_parts(int parts, int threads, Part work, void* context);
 
 template <class Work>

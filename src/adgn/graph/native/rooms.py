@@ -7,8 +7,6 @@ frees all of them first, so that graphs of changing sizes leave nothing behind. 
 needed waits until then, or until `adgn.graph.clear_cache()`.
 """
 
-import os
-import threading
 import weakref
 from collections.abc import Sequence
 from math import prod
@@ -37,9 +35,10 @@ class Rooms:
     """
 
     def __init__(self) -> None:
-        # Memory can come back while another thread, or this one, is in `empty`.
-        self._lock = threading.RLock()
-        self._waiting: list[Tensor] = []
+        # By size. Memory can come back while another thread, or this one, is in `empty`, and a
+        # process can be forked at any moment: so there is no lock, and each change is one operation
+        # that Python does as a whole.
+        self._waiting: dict[int, list[Tensor]] = {}
 
     def empty(
         self, library: NativeLibrary | None, shape: Sequence[int], dtype: torch.dtype
@@ -60,34 +59,24 @@ class Rooms:
         # Not a view: torch would forbid to change the result of an autograd function in place.
         return torch.empty(0, dtype=dtype, device="cpu").set_(storage).resize_(tuple(shape))
 
-    def after_fork(self) -> None:
-        """In a child: another thread of the parent may have held the lock."""
-        self._lock = threading.RLock()
-
     def clear(self) -> None:
         """Gives all waiting memory back to the system."""
-        with self._lock:
-            self._waiting.clear()
+        self._waiting.clear()
 
     @property
     def waiting_bytes(self) -> int:
         """How much memory waits to be used again."""
-        with self._lock:
-            return sum(room.nbytes for room in self._waiting)
+        return sum(room.nbytes for same in list(self._waiting.values()) for room in list(same))
 
     def _take(self, size: int) -> Tensor | None:
-        with self._lock:
-            for number in reversed(range(len(self._waiting))):
-                if self._waiting[number].nbytes == size:
-                    return self._waiting.pop(number)
+        try:
+            return self._waiting[size].pop()
+        except (KeyError, IndexError):
             self._waiting.clear()
             return None
 
     def _take_back(self, room: Tensor) -> None:
-        with self._lock:
-            self._waiting.append(room)
+        self._waiting.setdefault(room.nbytes, []).append(room)
 
 
 rooms = Rooms()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=rooms.after_fork)
