@@ -52,7 +52,7 @@ any size; nothing is checked there. In all three:
 - `memory="checkpoint"` holds for `phi="sum"` and `"gcn"` inside `torch.compile`, and nowhere else.
 
 The same is true of the networks of `build_model`, with the exception of GRAND, whose solver chooses
-by values. A network at graph level needs `batch_size`, or `torch.compile` has to look into `batch`.
+by values. At graph level `torch.export` needs `batch_size`, which is then fixed.
 
 ## Explanations
 

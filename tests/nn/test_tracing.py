@@ -181,8 +181,11 @@ def test_weights_per_layer_and_graph_level():
     model = ADGN(8, 8, 2, 3, weight_sharing=False, level="graph")
     x, graph = example("sum")
     batch = torch.tensor([0, 0, 1, 1])
-    output = compiled(model)(x, graph, batch=batch, batch_size=2)
-    torch.testing.assert_close(output, model(x, graph, batch=batch))
+    expected = model(x, graph, batch=batch)
+    torch.testing.assert_close(compiled(model)(x, graph, batch=batch), expected)
+    given = {"batch": batch, "batch_size": 2}
+    exported = torch.export.export(model, (x, graph), given)
+    torch.testing.assert_close(exported.module()(x, graph, **given), expected)
 
 
 @COMPILE

@@ -143,7 +143,7 @@ def check_finite(name: str, tensor: Tensor) -> None:
 def check_batch(batch: Tensor, num_nodes: int, like: Tensor, batch_size: int | None = None) -> None:
     """Raises unless `batch` gives each of `num_nodes` nodes the number of its graph."""
     check_tensor("batch", batch)
-    if is_traced(batch):
+    if records_sizes():
         return
     if batch.dtype not in INTEGER_TYPES:
         raise TypeError(f"batch has dtype {batch.dtype}; graph numbers are integers")
@@ -153,6 +153,8 @@ def check_batch(batch: Tensor, num_nodes: int, like: Tensor, batch_size: int | N
             "one graph number per node"
         )
     check_same_place("batch", batch, "x", like)
+    if is_traced(batch):
+        return
     if batch.numel() and int(batch.min()) < 0:
         node = int((batch < 0).nonzero()[0])
         raise ValueError(
