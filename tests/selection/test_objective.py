@@ -10,7 +10,7 @@ from adgn.selection.definition import params_key
 from adgn.selection.objective import TrialObjective, read_scores
 from adgn.selection.storage import open_storage, sqlite_url
 from adgn.selection.study import kind, open_study, requeue, trial_params
-from adgn.selection.worker import HOPELESS, first_cause
+from adgn.selection.worker import CRASHES_TO_GIVE_UP, first_cause
 from adgn.training import Trainer
 from adgn.training.sharing import shared_data
 from tests.selection.studies import planned
@@ -164,12 +164,12 @@ def test_a_repeated_configuration_that_diverged_has_diverged_again(tiny):
     tiny["space"] = {"optimizer.lr": [1e30]}
     study, definition = planned(tiny)
     run_one(study, objective_for(study, definition, tiny))
-    for _ in range(HOPELESS):
+    for _ in range(CRASHES_TO_GIVE_UP):
         study.enqueue_trial(study.get_trials()[0].params)
         run_one(study, objective_for(study, definition, tiny))
     first, *repeats = study.get_trials()
     assert first.user_attrs["diverged"]
-    assert [t.user_attrs["answered_from"] for t in repeats] == [0] * HOPELESS
+    assert [t.user_attrs["answered_from"] for t in repeats] == [0] * CRASHES_TO_GIVE_UP
     assert all(t.user_attrs["diverged"] for t in repeats)
     assert first_cause(study, definition) is None  # no crash among them
 

@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 from filelock import FileLock, Timeout
 
+from adgn._util.environment import available_cores
+from adgn._util.processes import terminate_as_interrupt
 from adgn.choices import unknown_name
 from adgn.data.root import ROOT_VARIABLE, data_root
 from adgn.experiments.about import constant_predictor, outline, prepare_data
@@ -22,8 +24,7 @@ from adgn.experiments.plan import CellPlan, planned_columns
 from adgn.experiments.registry import EXPERIMENTS, find_experiment
 from adgn.experiments.results import ResultsDirectory
 from adgn.experiments.whole_selection import SelectionOptions, select_cell
-from adgn.selection.api import terminate_as_interrupt
-from adgn.selection.executors.base import available_cores, check_workers
+from adgn.selection.executors.base import check_workers
 
 __all__ = ["Reproduction", "plan_cells", "reproduce"]
 

@@ -9,12 +9,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from adgn._util.environment import environment
 from adgn.experiments.errors import ReproductionError, unwritable
 from adgn.experiments.plan import FORMAT, CellPlan
 from adgn.selection import Run
 from adgn.selection.objective import read_scores
 from adgn.training.files import RUN_AGAIN, write_atomically
-from adgn.training.result import environment
 
 __all__ = ["Cell", "new_cell", "next_step", "plain", "read_cell", "summarised", "write_cell"]
 

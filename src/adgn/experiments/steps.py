@@ -11,13 +11,13 @@ from typing import Any
 
 import torch
 
+from adgn._util.environment import load_average
 from adgn.experiments.borrowing import borrowed_settings
 from adgn.experiments.budgets import SEARCH_SEED
 from adgn.experiments.cells import Cell, plain, summarised
 from adgn.experiments.plan import CellPlan
 from adgn.experiments.results import ResultsDirectory
 from adgn.experiments.trees import add_normalised
-from adgn.host import load_average
 from adgn.selection import Run, grid_size, protocol_of, select
 from adgn.selection.executors import Poll
 from adgn.selection.worker import WorkerSpec, work

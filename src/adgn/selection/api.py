@@ -1,18 +1,16 @@
 """Model selection from beginning to end."""
 
 import json
-import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import FrameType
 from typing import Any, Literal
 
 import optuna
 from filelock import FileLock
 from optuna.study import Study
 
+from adgn._util.processes import terminate_as_interrupt
 from adgn.choices import unknown_name
 from adgn.selection.definition import Prune, Search, StudyDefinition
 from adgn.selection.errors import SelectionError
@@ -36,10 +34,9 @@ from adgn.training import resolve_config
 from adgn.training.devices import resolve_device
 from adgn.training.files import RUN_AGAIN, write_atomically
 
-__all__ = ["StudyFolder", "check_place", "select", "terminate_as_interrupt"]
+__all__ = ["StudyFolder", "check_place", "select"]
 
 ROOT = Path("studies")
-_INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
 Watch = Callable[[StudyStatus], None]
 
 
@@ -335,27 +332,3 @@ def _definition(
     )
     definition.check()
     return definition
-
-
-@contextmanager
-def terminate_as_interrupt() -> Iterator[threading.Event]:
-    """SIGTERM stops a study as Ctrl-C does; the event says that one of them came.
-
-    An exception that a signal raises is lost where Python happens to run a finaliser in that
-    moment; who waits for long looks at the event too.
-    """
-    asked = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield asked
-        return
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        asked.set()
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, interrupt) for number in _INTERRUPTS}
-    try:
-        yield asked
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -28,7 +28,7 @@ from adgn.training import (
     train,
 )
 
-__all__ = ["TrialObjective", "read_scores", "run_scores", "trial_scores"]
+__all__ = ["TrialObjective", "is_running", "read_scores", "run_scores", "trial_scores"]
 
 _POLL_SECONDS = 0.5
 
@@ -56,10 +56,11 @@ class _Watcher(Observer):
 
     def lost(self) -> bool:
         self.next_look = time.monotonic() + self.every
-        return not _still_running(self.trial)
+        return not is_running(self.trial)
 
 
-def _still_running(trial: Trial) -> bool:
+def is_running(trial: Trial) -> bool:
+    """Whether a trial is still this worker's: another ends the trial of a worker it thinks dead."""
     running = trial.study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
     return any(other.number == trial.number for other in running)
 
@@ -95,9 +96,11 @@ class TrialObjective:
         self.stop = stop
         self.worker = worker
         self.grace = grace
+        self.trial: Trial | None = None  # the last one that was begun
 
     def __call__(self, trial: Trial) -> float:
         """The validation score of the trial's configuration, by the task's rule."""
+        self.trial = trial
         space = self.definition.space
         trial.study.sampler = sampler_for(self.definition, trial.number)
         params = {key: trial.suggest_categorical(key, values) for key, values in space.items()}
@@ -114,7 +117,7 @@ class TrialObjective:
         except optuna.TrialPruned:
             raise
         except Interrupted:
-            if _still_running(trial):  # else it was taken away, and its successor is in the queue
+            if is_running(trial):  # else it was taken away, and its successor is in the queue
                 trial.set_user_attr("interrupted", True)
                 self.stop.set()  # a signal may have reached the run before anybody else
             raise

@@ -1,7 +1,6 @@
 """The end of a study: the selected configuration, its test scores, and the files that say so."""
 
 import json
-import math
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -11,6 +10,8 @@ from typing import Any
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
+from adgn._util.environment import environment
+from adgn._util.finite import finite_or_none
 from adgn.selection.definition import StudyDefinition
 from adgn.selection.errors import SelectionError
 from adgn.selection.objective import read_scores, run_scores, trial_scores
@@ -20,7 +21,6 @@ from adgn.selection.study import kinds, trial_key, trial_params
 from adgn.training import ConfigError, RunDirectory, evaluate, shared_data, to_toml
 from adgn.training.devices import resolve_device
 from adgn.training.files import RUN_AGAIN, write_atomically
-from adgn.training.result import environment
 from adgn.training.tasks import task_entry
 
 __all__ = ["SelectionResult", "choose", "conclude"]
@@ -151,7 +151,7 @@ def conclude(
             {
                 "seed": run.seed,
                 "split": run.split,
-                "scores": _plain(scores),
+                "scores": finite_or_none(scores),
                 "folder": str(_run_folder(definition, _trial_of(definition, chosen, run), run)),
             }
             for run, scores in runs.items()
@@ -243,7 +243,7 @@ def _summaries(
     result = {}
     for name in names:
         summary = definition.protocol.summary({run: by[split][name] for run, by in runs.items()})
-        result[name] = _plain(asdict(summary))
+        result[name] = finite_or_none(asdict(summary))
     return result
 
 
@@ -258,12 +258,6 @@ def _rule(definition: StudyDefinition) -> str:
 def _trial_seconds(study: Study) -> float:
     times = (trial.duration for trial in study.get_trials(deepcopy=False))
     return round(sum(time.total_seconds() for time in times if time is not None), 1)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _write(path: Path, record: Mapping[str, Any]) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 
 import filelock
 
+from adgn._util.finite import finite_or_none
 from adgn.training.checkpoint import StateStore, save_weights
 from adgn.training.config import CheckpointConfig, TrainConfig
 from adgn.training.configfile import config_differences, read_config, resolve_config, to_toml
@@ -182,7 +183,7 @@ class RunDirectory:
 
     def write_result(self, result: Mapping[str, Any]) -> None:
         """Writes result.json: the run is over."""
-        content = json.loads(json.dumps(_finite(dict(result)), allow_nan=False))
+        content = json.loads(json.dumps(finite_or_none(dict(result)), allow_nan=False))
         text = json.dumps({**content, "sha256": _digest(content)}, indent=2)
         write_atomically(self.result_file, text.encode() + b"\n")
 
@@ -279,7 +280,7 @@ def strict_json(line: Mapping[str, Any]) -> str:
     try:
         return json.dumps(line, allow_nan=False)
     except ValueError:
-        return json.dumps(_finite(line), allow_nan=False)
+        return json.dumps(finite_or_none(line), allow_nan=False)
 
 
 def _essential(config: TrainConfig | Mapping[str, Any]) -> dict[str, Any]:
@@ -297,11 +298,3 @@ def _essential(config: TrainConfig | Mapping[str, Any]) -> dict[str, Any]:
 
 def _digest(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
