@@ -76,7 +76,7 @@ def test_three_crashes_and_nothing_else_are_hopeless(tiny, monkeypatch, spec):
 
     study, definition = planned(tiny)
     assert first_cause(study, definition) is None
-    monkeypatch.setattr("adgn.selection.objective.train", broken)
+    monkeypatch.setattr("adgn.selection.replicate.train", broken)
     work(spec, threading.Event())
     assert [kind(trial) for trial in study.get_trials()] == ["failed"] * 3 + ["waiting"]
     crash = first_cause(study, definition)

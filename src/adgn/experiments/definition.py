@@ -6,10 +6,11 @@ from typing import Any, Literal
 
 from adgn.choices import unknown_name
 from adgn.data.published import published_value
+from adgn.experiments.records import Published
 from adgn.nn import model_spec
 from adgn.training import TrainConfig
 
-__all__ = ["Column", "Experiment", "Kind", "Metric", "PublishedCell", "Row"]
+__all__ = ["Column", "Experiment", "Kind", "Metric", "Row"]
 
 Kind = Literal["scores", "seconds", "depth"]
 Settings = Mapping[str, Any]
@@ -35,16 +36,6 @@ class Metric:
 
 
 @dataclass(frozen=True)
-class PublishedCell:
-    """A number of the paper in the unit of the experiment's metric, and where it stands there."""
-
-    mean: float
-    std: float | None
-    row: str
-    column: str
-
-
-@dataclass(frozen=True)
 class Row:
     """A method of a table.
 
@@ -60,7 +51,7 @@ class Row:
     title: str
     model: str
     settings: Settings = field(default_factory=dict)
-    quotes: Mapping[str, PublishedCell] | None = None
+    quotes: Mapping[str, Published] | None = None
 
 
 @dataclass(frozen=True)
@@ -86,10 +77,10 @@ class Column:
     group: str | None = None
 
 
-Lookup = Callable[[Row, Column, TrainConfig], PublishedCell | None]
+Lookup = Callable[[Row, Column, TrainConfig], Published | None]
 
 
-def published_score(row: Row, column: Column, config: TrainConfig) -> PublishedCell | None:
+def published_score(row: Row, column: Column, config: TrainConfig) -> Published | None:
     """What the paper's tables say about a cell."""
     if row.quotes is not None:
         return row.quotes.get(column.key)
@@ -101,7 +92,7 @@ def published_score(row: Row, column: Column, config: TrainConfig) -> PublishedC
     )
     if value is None:
         return None
-    return PublishedCell(value.mean, value.std, value.row, value.column)
+    return Published(mean=value.mean, std=value.std, row=value.row, column=value.column)
 
 
 @dataclass(frozen=True)
@@ -119,7 +110,7 @@ class Experiment:
         notes: What a reader must know before trusting a number.
         published: Finds the paper's number of a cell.
         settings_of: Settings that depend on both the row and the column, nested.
-        borrows: The experiment whose selected settings are taken over.
+        settings_from: The experiment whose selected settings are taken over.
         quoted: Published rows of methods that are not run: title, and values by column.
     """
 
@@ -133,8 +124,8 @@ class Experiment:
     notes: tuple[str, ...] = ()
     published: Lookup = published_score
     settings_of: Callable[[Row, Column], Settings] = lambda row, column: {}
-    borrows: str | None = None
-    quoted: Mapping[str, Mapping[str, PublishedCell]] = field(default_factory=dict)
+    settings_from: str | None = None
+    quoted: Mapping[str, Mapping[str, Published]] = field(default_factory=dict)
 
     def row(self, key: str) -> Row:
         """The row of this key."""

@@ -33,5 +33,5 @@ EXPERIMENT = Experiment(
     columns=over_depth(DATASETS, (1, 2, 3, 5, 10, 20, 30)),
     notes=("The paper has a figure of this, and no numbers.",),
     published=lambda row, column, config: None,
-    borrows="benchmarks",
+    settings_from="benchmarks",
 )

@@ -22,5 +22,5 @@ EXPERIMENT = Experiment(
         *NOTES,
     ),
     published=lambda row, column, config: None,
-    borrows="heterophily",
+    settings_from="heterophily",
 )

@@ -1,7 +1,8 @@
 """Graph property prediction: the paper's first table, with the true target of every column."""
 
 from adgn.data import TARGETS
-from adgn.experiments.definition import Column, Experiment, Metric, PublishedCell, Row
+from adgn.experiments.definition import Column, Experiment, Metric, Row
+from adgn.experiments.records import Published
 from adgn.experiments.tables import adgn_row, baseline_rows
 
 __all__ = ["BASELINES", "COLUMNS", "EXPERIMENT", "MISLABELLED", "VARIANTS"]
@@ -29,8 +30,13 @@ def _randomised(key: str, title: str, phi: str, *values: tuple[float, float]) ->
         {"model": {"phi": phi, "weight_sharing": True, "train_recurrent": False}},
         # In the paper's LaTeX source these rows are comments.
         quotes={
-            target: PublishedCell(*value, "Our fix (GCN)" if phi == "gcn" else "Our fix", column)
-            for target, column, value in zip(
+            target: Published(
+                mean=mean,
+                std=std,
+                row="Our fix (GCN)" if phi == "gcn" else "Our fix",
+                column=column,
+            )
+            for target, column, (mean, std) in zip(
                 ("diameter", "laplacian", "sssp"),
                 ("Diameter", "SSSP", "Eccentricity"),
                 values,

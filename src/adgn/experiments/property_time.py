@@ -2,20 +2,21 @@
 
 from adgn.data import TARGETS
 from adgn.data.published import published_tables
-from adgn.experiments.definition import Column, Experiment, Metric, PublishedCell, Row
+from adgn.experiments.definition import Column, Experiment, Metric, Row
 from adgn.experiments.property import BASELINES, COLUMNS, MISLABELLED, VARIANTS
+from adgn.experiments.records import Published
 from adgn.training import TrainConfig
 
 __all__ = ["EXPERIMENT"]
 
 
-def _published(row: Row, column: Column, config: TrainConfig) -> PublishedCell | None:
+def _published(row: Row, column: Column, config: TrainConfig) -> Published | None:
     title = TARGETS[column.task].published_as
     if title is None:
         return None
     table = published_tables()["graph_property_prediction_seconds_per_epoch"]["rows"]
     cell = table[row.title][title]
-    return PublishedCell(cell["mean"], cell["std"], row.title, title)
+    return Published(**cell, row=row.title, column=title)
 
 
 EXPERIMENT = Experiment(

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from adgn.data.published import published_tables
-from adgn.experiments.definition import Column, PublishedCell, Row
+from adgn.experiments.definition import Column, Row
+from adgn.experiments.records import Published
 from adgn.nn import model_spec
 
 __all__ = ["adgn_row", "baseline_rows", "quoted_rows"]
@@ -21,7 +22,7 @@ def adgn_row(key: str, title: str, **options: object) -> Row:
 
 def quoted_rows(
     table: str, columns: tuple[Column, ...], run: tuple[str, ...], titles: Mapping[str, str]
-) -> dict[str, dict[str, PublishedCell]]:
+) -> dict[str, dict[str, Published]]:
     """Rows of a published table in percent that an experiment does not run.
 
     Args:
@@ -30,16 +31,16 @@ def quoted_rows(
         run: Titles of rows that are run.
         titles: For each column's key what the table calls it.
     """
-    quoted: dict[str, dict[str, PublishedCell]] = {}
+    quoted: dict[str, dict[str, Published]] = {}
     for row, cells in published_tables()[table]["rows"].items():
         if row in run:
             continue
         quoted[row] = {
-            column.key: PublishedCell(
-                cells[titles[column.key]]["mean"] / 100,
-                cells[titles[column.key]]["std"] / 100,
-                row,
-                titles[column.key],
+            column.key: Published(
+                mean=cells[titles[column.key]]["mean"] / 100,
+                std=cells[titles[column.key]]["std"] / 100,
+                row=row,
+                column=titles[column.key],
             )
             for column in columns
         }

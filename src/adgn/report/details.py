@@ -13,7 +13,7 @@ from adgn.report.normalised import (
     published_normalised,
 )
 from adgn.report.numbers import ABSENT, duration, number_format
-from adgn.report.results import Cell, Column, Row, Run, TableResults
+from adgn.report.results import Cell, Column, Row, RunRecord, TableResults
 
 __all__ = ["CellView", "cell_view"]
 
@@ -71,7 +71,7 @@ def cell_view(table: TableResults, row: Row, column: Column) -> CellView:
             for split, settings in cell.settings_by_split.items()
         ],
         search=_search(cell),
-        environment=_pairs(cell.environment),
+        environment=_pairs(cell.environment or {}),
     )
 
 
@@ -131,7 +131,7 @@ def _runs(table: TableResults, cell: Cell) -> tuple[list[str], list[list[str]]]:
         if any(metric.name in r.scores.get(s, {}) for r in cell.runs)
     ]
 
-    def line(run: Run) -> list[str]:
+    def line(run: RunRecord) -> list[str]:
         scores = [
             form.plain(run.scores[split][metric.name])
             if metric.name in run.scores.get(split, {})
