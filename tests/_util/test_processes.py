@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from adgn._util import processes
-from adgn._util.processes import Died, Worker, run_tasks, terminate_as_interrupt
+from adgn._util.processes import Worker, run_tasks, terminate_as_interrupt
 
 ADD = "tests._util.worker_functions:add"
 
@@ -162,8 +162,7 @@ def test_tasks_are_shared_out_and_one_death_costs_one_task(tmp_path):
     tasks = [{"numbers": [number]} for number in range(5)]
     done = run(tmp_path, [tasks[0], {"code": 5}, *tasks[1:]], 2)
     dead = done.pop("{'code': 5}")
-    assert isinstance(dead, Died)
-    assert (dead.code, dead.last_line) == (5, "working on {'code': 5}")
+    assert (dead.code, dead.last_line()) == (5, "working on {'code': 5}")
     assert [content["sum"] for content in done.values()] == list(range(5))
     assert {file.name for file in tmp_path.iterdir()} == {"0.log", "1.log"}
 

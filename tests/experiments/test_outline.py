@@ -4,7 +4,7 @@ import torch
 from adgn.data import TARGETS, TreeNeighborsMatch
 from adgn.experiments.api import plan_cells
 from adgn.experiments.outline import constant_predictor, outline
-from adgn.experiments.registry import EXPERIMENTS
+from adgn.experiments.tables import EXPERIMENTS
 
 
 def test_the_constant_of_trees():

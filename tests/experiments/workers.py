@@ -11,7 +11,7 @@ class HereWorker:
     """Does a step at once, in this process; dies instead as often as `deaths` says."""
 
     deaths = 0
-    started = 0.0
+    code = -9
 
     def __init__(self, function, answers, *, threads, log):
         assert function == "adgn.experiments.steps:handle"
@@ -26,7 +26,7 @@ class HereWorker:
         self.answers.put(Answer(self, handle({**message, "threads": 1}, threading.Event())))
 
     def end(self):
-        return -9
+        return self.code
 
     def last_line(self):
         return "Killed"

@@ -1,8 +1,10 @@
+import inspect
 import threading
 import time
 
 import optuna
 import pytest
+from optuna.storages import RDBStorage
 from optuna.trial import TrialState, create_trial
 
 from adgn.selection import StorageError
@@ -130,3 +132,25 @@ def test_passwords_in_urls():
     assert has_password(url)
     assert not has_password("postgresql://me@host/db")
     assert "secret" not in shown_url(url)
+
+
+def test_optuna_still_calls_the_private_methods_that_are_overridden(url, monkeypatch):
+    """They are no part of its interface: a new version may rename them without a word."""
+    expected = {
+        "_create_new_trial": ["self", "study_id", "template_trial"],
+        "_get_stale_trial_ids": ["self", "study_id"],
+    }
+    called = []
+    for name, parameters in expected.items():
+        method = getattr(RDBStorage, name)
+        assert [*inspect.signature(method).parameters] == parameters
+
+        def noted(self, *arguments, method=method, name=name):
+            called.append(name)
+            return method(self, *arguments)
+
+        monkeypatch.setattr(RDBStorage, name, noted)
+    study = study_in(url, heartbeat=1, grace=2)
+    study.enqueue_trial({"x": 1})
+    study.optimize(lambda trial: trial.suggest_int("x", 0, 1), n_trials=1)
+    assert called == ["_create_new_trial", "_get_stale_trial_ids"]

@@ -70,7 +70,7 @@ def test_a_trial_that_was_ended_by_another_worker_is_left_to_it(tiny, monkeypatc
             work(spec, threading.Event())
 
 
-def test_three_crashes_and_nothing_else_are_hopeless(tiny, monkeypatch, spec):
+def test_a_study_is_given_up_after_three_crashes_and_nothing_else(tiny, monkeypatch, spec):
     def broken(*arguments, **options):
         raise OSError("no space left on the device")
 

@@ -27,7 +27,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar
 
-__all__ = ["Answer", "Died", "Worker", "imports", "run_tasks", "serve", "terminate_as_interrupt"]
+__all__ = ["Answer", "Worker", "imports", "run_tasks", "serve", "terminate_as_interrupt"]
 
 Task = TypeVar("Task")
 _POLL_SECONDS = 0.5
@@ -84,7 +84,7 @@ class Worker:
         self.answers = answers
         self.log = log
         self.forks = fork and hasattr(os, "fork")
-        self.started = time.monotonic()
+        self._started = time.monotonic()
         count = {} if threads is None else dict.fromkeys(_THREAD_VARIABLES, str(threads))
         with contextlib.ExitStack() as stack:
             output = None
@@ -123,6 +123,16 @@ class Worker:
             with contextlib.suppress(BrokenPipeError):
                 self.process.stdin.close()
 
+    @property
+    def code(self) -> int | None:
+        """Its exit code; `None` while it lives."""
+        return self.process.poll()
+
+    @property
+    def age(self) -> float:
+        """Seconds since it was started."""
+        return time.monotonic() - self._started
+
     def end(self, seconds: float = _STOP_SECONDS) -> int:
         """Asks it to stop, waits, and kills it after some seconds; gives the exit code."""
         self.close()
@@ -134,7 +144,7 @@ class Worker:
     def kill(self) -> int:
         """Ends it at once, with all that it has forked."""
         self.close()
-        if self.process.poll() is None:
+        if self.code is None:
             if hasattr(os, "killpg"):
                 os.killpg(self.process.pid, signal.SIGKILL)
             else:
@@ -161,23 +171,6 @@ class Worker:
             raise
 
 
-@dataclass(frozen=True)
-class Died:
-    """A worker ended in the middle of a task.
-
-    Attributes:
-        code: Its exit code.
-        seconds: How long it lived.
-        log: The file that it printed to.
-        last_line: The last thing that it printed.
-    """
-
-    code: int
-    seconds: float
-    log: Path
-    last_line: str
-
-
 def run_tasks(
     function: str,
     *,
@@ -187,7 +180,7 @@ def run_tasks(
     next_task: Callable[[], Task | None],
     message: Callable[[Task], Any],
     done: Callable[[Task, Any], None],
-    died: Callable[[Task, Died], None],
+    died: Callable[[Task, Worker], None],
     poll: Callable[[], None],
 ) -> None:
     """Has tasks done by several workers; returns when none is under way and none is left.
@@ -202,7 +195,7 @@ def run_tasks(
         next_task: The next task to hand out; `None` where there is none at present.
         message: What a worker is told of a task.
         done: Told a task with the answer.
-        died: Told a task whose worker died.
+        died: Told a task whose worker died, and the worker.
         poll: Called about twice a second.
     """
     answers: queue.Queue[Answer] = queue.Queue()
@@ -240,12 +233,10 @@ def run_tasks(
             task, tasks[worker] = tasks[worker], None
             if answer.ended or answer.last:
                 del tasks[worker]
-                code, lived = worker.end(), time.monotonic() - worker.started
-            if task is None:
-                continue
-            if answer.ended:
-                died(task, Died(code, lived, worker.log or logs, worker.last_line()))
-            else:
+                worker.end()
+            if task is not None and answer.ended:
+                died(task, worker)
+            elif task is not None:
                 done(task, answer.content)
         poll()
     finally:

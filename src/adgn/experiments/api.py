@@ -20,8 +20,8 @@ from adgn.experiments.driver import Callback, Driver, Job
 from adgn.experiments.errors import ReproductionError, unwritable
 from adgn.experiments.outline import constant_predictor, outline, prepare_data
 from adgn.experiments.plan import CellPlan, planned_columns
-from adgn.experiments.registry import EXPERIMENTS, find_experiment
 from adgn.experiments.results import ResultsDirectory
+from adgn.experiments.tables import EXPERIMENTS, find_experiment
 from adgn.experiments.taken_over import settings_outdated, settings_source
 from adgn.selection.api import check_place
 from adgn.selection.executors.base import check_workers

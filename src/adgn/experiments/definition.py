@@ -4,77 +4,44 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from pydantic import Field
+
 from adgn.choices import unknown_name
 from adgn.data.published import published_value
+from adgn.experiments import records
 from adgn.experiments.records import Published
 from adgn.nn import model_spec
 from adgn.training import TrainConfig
 
-__all__ = ["Column", "Experiment", "Kind", "Metric", "Row"]
+__all__ = ["Column", "Experiment", "Metric", "Row"]
 
-Kind = Literal["scores", "seconds", "depth"]
 Settings = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Metric:
-    """The number in a cell.
+class Metric(records.Metric):
+    """The number in a cell, and the split that it is measured on."""
 
-    Attributes:
-        name: Of the score in a run's result.
-        title: In words.
-        higher_is_better: Which way is better.
-        unit: `"%"`: values are shares, shown times 100.
-        split: The split that it is measured on.
-    """
-
-    name: str
-    title: str
-    higher_is_better: bool
-    unit: str = ""
     split: Literal["train", "val", "test"] = "test"
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(records.Row):
     """A method of a table.
 
     Attributes:
-        key: Its name in files and on the command line.
-        title: As the table prints it.
-        model: The model.
         settings: What distinguishes the row from others of the same model, nested.
         quotes: Published values by column that `adgn.data.published` does not have.
     """
 
-    key: str
-    title: str
     model: str
-    settings: Settings = field(default_factory=dict)
-    quotes: Mapping[str, Published] | None = None
+    settings: Settings = Field(default_factory=dict)
+    quotes: dict[str, Published] | None = None
 
 
-@dataclass(frozen=True)
-class Column:
-    """A task of a table, with a number of layers in figures over the depth.
+class Column(records.Column):
+    """A task of a table, with nested settings."""
 
-    Attributes:
-        key: Its name in files.
-        title: As the table prints it.
-        task: The task.
-        settings: Nested settings of the task.
-        note: What a reader should know about it.
-        layers: The number of layers, where it is fixed.
-        group: The data set, where a column is a number of layers of it.
-    """
-
-    key: str
-    title: str
     task: str
-    settings: Settings = field(default_factory=dict)
-    note: str | None = None
-    layers: int | None = None
-    group: str | None = None
+    settings: Settings = Field(default_factory=dict)
 
 
 Lookup = Callable[[Row, Column, TrainConfig], Published | None]
@@ -117,7 +84,7 @@ class Experiment:
     name: str
     title: str
     summary: str
-    kind: Kind
+    kind: Literal["scores", "seconds", "depth"]
     metric: Metric
     rows: tuple[Row, ...]
     columns: tuple[Column, ...]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from adgn._util.processes import Died, run_tasks
+from adgn._util.processes import Worker, run_tasks
 from adgn.experiments.plan import CellPlan
 from adgn.experiments.records import Cell
 from adgn.experiments.results import ResultsDirectory
@@ -76,11 +76,7 @@ class Driver:
     is stopped half-way is as complete as it can be. A step that raises or takes several workers
     with it marks its cell as failed; the others go on.
 
-    Args:
-        results: The results directory.
-        jobs: All cells that were asked for.
-        watch: Told what happens.
-        asked_to_stop: Set where an interrupt came, see `terminate_as_interrupt`.
+    `asked_to_stop` is set where an interrupt came, see `terminate_as_interrupt`.
     """
 
     def __init__(
@@ -111,12 +107,7 @@ class Driver:
         )
 
     def run_here(self, job: Job, **place: Any) -> None:
-        """Does a cell that is a whole study, whose trials have workers of their own.
-
-        Args:
-            job: The cell.
-            **place: Where the trials run, as arguments of `select`.
-        """
+        """Does a cell that is a whole study; `place` says where its trials run, as for `select`."""
         order = self._begin(job)
         try:
             outcome = do_step(order, self.asked_to_stop, watch=lambda _: self._poll(), **place)
@@ -162,7 +153,7 @@ class Driver:
         self._reload(job)
         self.watch.step_ends(job, step, outcome)
 
-    def _died(self, job: Job, worker: Died | None) -> None:
+    def _died(self, job: Job, worker: Worker | None) -> None:
         step = job.step or 0
         self._reload(job)
         job.deaths += 1
@@ -172,7 +163,7 @@ class Driver:
         last = "" if worker is None else f" (the last with code {worker.code})"
         message = (
             f"WorkerDied: {job.deaths} workers died in this step{last}; it may need more memory "
-            f"than there is. {'' if worker is None else worker.last_line}"
+            f"than there is. {'' if worker is None else worker.last_line()}"
         )
         job.retry = False
         job.cell = failed_cell(job.cell, message)

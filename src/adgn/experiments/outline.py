@@ -1,17 +1,16 @@
 """What is known before anything runs: the data, the constant predictor, and the table's outline."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import torch
 
 from adgn.data import BENCHMARKS, prepare
 from adgn.data.property import prepare_property
-from adgn.experiments import records
 from adgn.experiments.budgets import find_budget
 from adgn.experiments.definition import Experiment
 from adgn.experiments.plan import CellPlan, planned_columns
-from adgn.experiments.records import FORMAT, Moments, Outline, Planned, Quoted
+from adgn.experiments.records import FORMAT, Budget, Moments, Outline, Planned, Quoted
 from adgn.training import resolve_config, shared_data
 from adgn.training.tasks import task_entry
 from adgn.training.tasks.properties import PropertyConfig
@@ -88,7 +87,7 @@ def outline(
     """
     budget = find_budget(budget_name, experiment.name)
     columns = planned_columns(experiment, budget)
-    quoted = {title: dict(values) for title, values in experiment.quoted.items()}
+    quoted: dict[str, Mapping[str, Moments]] = dict(experiment.quoted)
     planned: list[Planned] = []
     for row in experiment.rows:
         plans = [CellPlan(experiment, row, column, budget_name, budget) for column in columns]
@@ -113,22 +112,12 @@ def outline(
         title=experiment.title,
         summary=experiment.summary,
         kind=experiment.kind,
-        budget=records.Budget(name=budget_name, text=budget.text),
-        metric=records.Metric.model_validate(asdict(experiment.metric)),
-        rows=tuple(
-            records.Row(key=row.key, title=row.title, model=row.model)
-            for row in experiment.rows
-            if row.key in rows
-        ),
-        columns=tuple(records.Column.model_validate(asdict(column)) for column in columns),
+        budget=Budget(name=budget_name, text=budget.text),
+        metric=experiment.metric,
+        rows=tuple(row for row in experiment.rows if row.key in rows),
+        columns=columns,
         notes=(*([SMOKE_NOTE] if budget_name == "smoke" else []), *experiment.notes),
         cells=tuple(planned),
         constant={key: constant[key] for key in predicted if key in constant},
-        quoted=tuple(
-            Quoted(
-                title=title,
-                values={key: Moments(mean=c.mean, std=c.std) for key, c in values.items()},
-            )
-            for title, values in quoted.items()
-        ),
+        quoted=tuple(Quoted(title=title, values=dict(values)) for title, values in quoted.items()),
     )

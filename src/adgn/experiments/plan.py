@@ -10,7 +10,7 @@ from typing import Any
 from adgn.experiments.budgets import SEARCH_SEED, Budget, find_budget
 from adgn.experiments.definition import Column, Experiment, Row
 from adgn.experiments.records import FORMAT, Cell, Published
-from adgn.experiments.registry import find_experiment
+from adgn.experiments.tables import find_experiment
 from adgn.selection import Protocol, Run, named_space, protocol_of
 from adgn.selection.spaces import SearchSpace, check_space, nested
 from adgn.training import TrainConfig, resolve_config

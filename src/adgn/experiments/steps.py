@@ -19,8 +19,8 @@ from adgn.experiments.budgets import SEARCH_SEED
 from adgn.experiments.plan import CellPlan, plan_cell
 from adgn.experiments.records import Cell, Curve, Failure, Moments, RunRecord, SearchRecord
 from adgn.experiments.results import ResultsDirectory
+from adgn.experiments.tables import add_normalised
 from adgn.experiments.taken_over import taken_over_settings
-from adgn.experiments.trees import add_normalised
 from adgn.selection import ExecutorError, Run, StorageError, grid_size, protocol_of, select
 from adgn.selection.executors import Poll
 from adgn.selection.replicate import StopCallback, held, read_scores, replicate, run_record

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from adgn.experiments.registry import EXPERIMENTS
+from adgn.experiments.tables import EXPERIMENTS
 from adgn.report.charts import DotChart, LineChart, depth_charts, dot_charts
 from adgn.report.csvfile import csv_table
 from adgn.report.grid import grids

@@ -68,7 +68,7 @@ class RunDirectory:
         """Makes the directory, unless it holds something else than a run."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            strangers = [
+            others = [
                 entry.name
                 for entry in self.path.iterdir()
                 if not entry.name.startswith(".") and not self.config_file.exists()
@@ -78,9 +78,9 @@ class RunDirectory:
                 f"cannot make the run directory {self.path}: {error.strerror or error}; choose "
                 "another one"
             ) from error
-        if strangers:
+        if others:
             raise RunError(
-                f"{self.path} exists and holds {strangers[0]!r}, but no run; choose a new or empty "
+                f"{self.path} exists and holds {others[0]!r}, but no run; choose a new or empty "
                 "directory"
             )
 

@@ -3,7 +3,7 @@
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from adgn._util.processes import Died, run_tasks
+from adgn._util.processes import Worker, run_tasks
 from adgn.selection.errors import ExecutorError
 from adgn.selection.executors.base import Poll, check_workers, threads_per_worker
 from adgn.selection.worker import WorkerSpec
@@ -35,13 +35,13 @@ class LocalExecutor:
         to_start = [spec] * self.workers
         deaths = 0
 
-        def died(_: WorkerSpec, worker: Died) -> None:
+        def died(_: WorkerSpec, worker: Worker) -> None:
             nonlocal deaths
-            deaths = deaths + 1 if worker.seconds < _QUICK_SECONDS else 1
+            deaths = deaths + 1 if worker.age < _QUICK_SECONDS else 1
             if deaths > _MAX_QUICK_DEATHS:
                 raise ExecutorError(
                     f"workers die as soon as they start (the last with code {worker.code}): "
-                    f"{worker.last_line}; all they said is in {worker.log}"
+                    f"{worker.last_line()}; all they said is in {worker.log}"
                 )
             to_start.append(spec)
 
