@@ -138,7 +138,7 @@ class Cell(_Record):
     parameters: int | None = None
     notes: tuple[str, ...] = ()
     date: str | None = None
-    environment: dict[str, Any] | None = None
+    environment: dict[str, Any] = {}
 
 
 class Row(_Record):

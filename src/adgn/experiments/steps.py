@@ -15,13 +15,21 @@ from typing import Any
 import torch
 
 from adgn._util.environment import environment, load_average
-from adgn.experiments.budgets import SEARCH_SEED
+from adgn.experiments.budgets import SEARCH_SEED, Search
 from adgn.experiments.plan import CellPlan, plan_cell
 from adgn.experiments.records import Cell, Curve, Failure, Moments, RunRecord, SearchRecord
 from adgn.experiments.results import ResultsDirectory
 from adgn.experiments.tables import add_normalised
 from adgn.experiments.taken_over import taken_over_settings
-from adgn.selection import ExecutorError, Run, StorageError, grid_size, protocol_of, select
+from adgn.selection import (
+    ExecutorError,
+    Run,
+    SelectionResult,
+    StorageError,
+    grid_size,
+    protocol_of,
+    select,
+)
 from adgn.selection.executors import Poll
 from adgn.selection.replicate import StopCallback, held, read_scores, replicate, run_record
 from adgn.selection.worker import WorkerSpec, work
@@ -173,50 +181,55 @@ class _HereExecutor:
 def _with_settings(
     plan: CellPlan, cell: Cell, results: ResultsDirectory, retry: bool, stop: threading.Event
 ) -> Cell:
-    search, space = plan.budget.search, plan.space
-    if search is None or space is None:
+    search = plan.budget.search
+    if search is None:
         settings, how = taken_over_settings(plan, results)
         return cell.model_copy(update={"search": _no_search(how), "settings": settings})
-    usual = protocol_of(plan.base)
+    seeds = protocol_of(plan.base).seeds[: search.seeds]
     base = plan.base.model_dump(mode="json")
     if search.max_epochs is not None:
         base["loop"]["max_epochs"] = search.max_epochs
     folder = results.work_folder(plan) / "search"
-    result = select(
-        plan.column.task,
-        model=plan.row.model,
-        space=space,
-        search="random",
-        trials=search.trials or grid_size(space),
-        executor=_HereExecutor(stop),
+    result = _select(
+        plan,
+        folder,
         study=f"{plan.experiment.name}-{plan.name}",
-        folder=folder,
         settings=base,
-        seeds=usual.seeds[: search.seeds],
+        search="random",
+        trials=search.trials or grid_size(plan.space or {}),
+        executor=_HereExecutor(stop),
+        seeds=seeds,
         splits=search.splits,
         seed=SEARCH_SEED,
         retry_failed=retry,
         evaluate_test=False,
     )
     shutil.rmtree(folder / "runs", ignore_errors=True)  # large, and not needed
-    about = SearchRecord(
-        space=space,
+    about = _search_record(plan, result, _how(plan, search, result.counts["total"], len(seeds)))
+    return cell.model_copy(update={"search": about, "settings": result.settings})
+
+
+def _select(plan: CellPlan, folder: Path, **options: Any) -> SelectionResult:
+    task, model = plan.column.task, plan.row.model
+    return select(task, model=model, space=plan.space, folder=folder, **options)
+
+
+def _search_record(plan: CellPlan, result: SelectionResult, how: str) -> SearchRecord:
+    return SearchRecord(
+        space=plan.space or {},
         trials=result.counts["total"],
         failed=result.counts["failed"],
-        how=_how(plan, result.counts["total"], len(usual.seeds[: search.seeds])),
+        how=how,
         seconds=result.record["trial_seconds"],
     )
-    return cell.model_copy(update={"search": about, "settings": result.settings})
 
 
 def _no_search(how: str) -> SearchRecord:
     return SearchRecord(trials=0, failed=0, how=how, seconds=0.0)
 
 
-def _how(plan: CellPlan, trials: int, seeds: int) -> str:
-    search, size = plan.budget.search, grid_size(plan.space or {})
-    if search is None:
-        return "no search"
+def _how(plan: CellPlan, search: Search, trials: int, seeds: int) -> str:
+    size = grid_size(plan.space or {})
     parts = [
         f"all {size} configurations"
         if trials >= size
@@ -234,27 +247,18 @@ def _whole_study(
     plan: CellPlan, cell: Cell, folder: Path, retry: bool, place: Mapping[str, Any]
 ) -> Cell:
     """A cell of the full budget: one study over the whole space, by the task's own protocol."""
-    space = plan.space or {}
-    result = select(
-        plan.column.task,
-        model=plan.row.model,
-        space=space,
+    result = _select(
+        plan,
+        folder,
         study=f"{plan.experiment.name}-{plan.name}-{plan.fingerprint[:8]}",
-        folder=folder,
         settings=plan.base.model_dump(mode="json"),
         retry_failed=retry,
         **place,
     )
-    search = SearchRecord(
-        space=space,
-        trials=result.counts["total"],
-        failed=result.counts["failed"],
-        how=f"grid, all {grid_size(space)} configurations, {result.record['rule']}",
-        seconds=result.record["trial_seconds"],
-    )
+    how = f"grid, all {grid_size(plan.space or {})} configurations, {result.record['rule']}"
     found = {
         "runs": (),
-        "search": search,
+        "search": _search_record(plan, result, how),
         "settings": result.settings,
         "settings_by_split": result.record["settings_by_split"],
     }

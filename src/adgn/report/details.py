@@ -71,7 +71,7 @@ def cell_view(table: TableResults, row: Row, column: Column) -> CellView:
             for split, settings in cell.settings_by_split.items()
         ],
         search=_search(cell),
-        environment=_pairs(cell.environment or {}),
+        environment=_pairs(cell.environment),
     )
 
 
