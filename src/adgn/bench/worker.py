@@ -2,7 +2,6 @@
 
 import atexit
 import queue
-import signal
 import threading
 import warnings
 from dataclasses import asdict, dataclass
@@ -97,7 +96,7 @@ def run_alone(job: Job) -> dict[str, Any]:
         del _servers[FUNCTION]
         code = worker.end()
     if answer.ended:
-        killed = " (killed; often for want of memory)" if code == -signal.SIGKILL else ""
+        killed = " (killed; often for want of memory)" if code == -9 else ""
         raise WorkerError(f"the process ended with exit code {code}{killed} and no result")
     if "error" in answer.content:
         raise WorkerError(answer.content["error"])
