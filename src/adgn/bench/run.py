@@ -79,14 +79,14 @@ class _Run:
     case: Case
     options: Options
     tell: Callable[[str], None]
-    heard: set[str] = field(default_factory=set)
+    told: set[str] = field(default_factory=set)
     first: dict[str, Any] = field(default_factory=dict)
 
     def ask(self, job: Job) -> dict[str, Any]:
         answer = run_alone(job)
         for warning in answer.pop("warnings"):
-            if warning not in self.heard:
-                self.heard.add(warning)
+            if warning not in self.told:
+                self.told.add(warning)
                 self.tell(f"warning: {warning}")
         return answer
 

@@ -37,7 +37,7 @@ class ResultsDirectory:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.about = self.path / "reproduction.json"
+        self.head_file = self.path / "reproduction.json"
 
     def cell_file(self, plan: CellPlan) -> Path:
         """The file of a cell."""
@@ -68,7 +68,7 @@ class ResultsDirectory:
         """
         if self.path.exists() and not self.path.is_dir():
             raise ReproductionError(f"--out={self.path} is a file; choose a folder")
-        if self.about.exists():
+        if self.head_file.exists():
             found = self._read_head().budget
             if found != budget:
                 raise ReproductionError(
@@ -101,10 +101,10 @@ class ResultsDirectory:
     def _write_head(self, budget: str, experiments: tuple[str, ...]) -> None:
         version = adgn.__version__
         head = Head(format=FORMAT, adgn=version, budget=budget, experiments=experiments)
-        write_record(self.about, head)
+        write_record(self.head_file, head)
 
     def _read_head(self) -> Head:
-        return read_record(self.about, Head, ReproductionError)
+        return read_record(self.head_file, Head, ReproductionError)
 
     def begin(self, plan: CellPlan, outdated: Outdated | None = None) -> tuple[Cell, Path | None]:
         """The cell as it is so far, and where results of another definition were moved, if any.

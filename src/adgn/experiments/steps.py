@@ -166,7 +166,7 @@ def _do(
             save(cell)
 
 
-class _HereExecutor:
+class _InProcessExecutor:
     """Runs a study's trials in this process, with the threads that it has."""
 
     def __init__(self, stop: threading.Event) -> None:
@@ -197,7 +197,7 @@ def _with_settings(
         settings=base,
         search="random",
         trials=search.trials or grid_size(plan.space or {}),
-        executor=_HereExecutor(stop),
+        executor=_InProcessExecutor(stop),
         seeds=seeds,
         splits=search.splits,
         seed=SEARCH_SEED,

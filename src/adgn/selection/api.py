@@ -37,7 +37,7 @@ from adgn.training.files import RUN_AGAIN, write_atomically
 __all__ = ["StudyFolder", "check_place", "select"]
 
 ROOT = Path("studies")
-Watch = Callable[[StudyStatus], None]
+StatusCallback = Callable[[StudyStatus], None]
 
 
 class StudyFolder:
@@ -119,7 +119,7 @@ def select(
     evaluate_test: bool = True,
     heartbeat: int = HEARTBEAT_SECONDS,
     grace: int = GRACE_SECONDS,
-    watch: Watch | None = None,
+    watch: StatusCallback | None = None,
     progress: Progress | None = None,
 ) -> SelectionResult:
     """Selects a configuration by its validation score, and gives its test score.
@@ -219,7 +219,7 @@ def _run(
     spec: WorkerSpec,
     study: Study,
     definition: StudyDefinition,
-    watch: Watch | None,
+    watch: StatusCallback | None,
     asked_to_stop: threading.Event,
 ) -> None:
     def poll() -> None:
