@@ -12,6 +12,7 @@ from adgn.experiments.records import SearchRecord
 from adgn.experiments.results import ResultsDirectory
 from adgn.experiments.steps import StepOrder, do_step
 from adgn.selection.errors import ExecutorError, StorageError
+from adgn.training import Interrupted
 from tests.experiments.workers import Steps
 from tests.selection.studies import InProcess
 
@@ -134,6 +135,12 @@ def test_a_damaged_study_of_one_cell_is_that_cells_failure(here, small, fails):
     fails(StorageError("this file is damaged"))
     (job,) = here("property", budget="paper", models=["gcn"]).failed
     assert "this file is damaged" in job.cell.error.message
+
+
+def test_an_interrupt_of_a_run_in_this_process_stops_the_whole(here, small, fails):
+    fails(Interrupted("stopped", 1))
+    with pytest.raises(KeyboardInterrupt):
+        here("property", budget="paper", models=["gcn"])
 
 
 def test_callbacks_see_that_a_study_is_under_way(here, small):

@@ -113,6 +113,8 @@ class Driver:
             outcome = do_step(order, self.asked_to_stop, watch=lambda _: self._poll(), **place)
         finally:
             job.running = False
+        if outcome == "interrupted":  # Ctrl-C came while a run was trained in this process
+            raise KeyboardInterrupt
         self._done(job, outcome)
 
     def _poll(self) -> None:

@@ -5,7 +5,7 @@ import shutil
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import cache, partial
@@ -48,7 +48,6 @@ __all__ = ["StepOrder", "do_step", "failed_cell", "handle"]
 
 CURVE_POINTS = 120
 _LOCK_SECONDS = 300.0  # the worker of a driver that was killed may still be writing
-Save = Callable[[Cell], None]
 
 
 @dataclass(frozen=True)
@@ -98,14 +97,10 @@ def do_step(order: StepOrder, stop: threading.Event, **place: Any) -> str:
     try:
         with held(folder / ".lock", stop, _LOCK_SECONDS), shared_data():
             cell = results.cell(plan) or plan.new_cell()
-
-            def save(now: Cell) -> None:
-                nonlocal cell
-                cell = now
-                results.write_cell(plan, cell)
-
             try:
-                _do(plan, cell, order, results, stop, save, place)
+                for state in _states(plan, cell, order, results, stop, place):
+                    cell = state
+                    results.write_cell(plan, cell)
             except Interrupted:
                 raise
             except Exception as error:
@@ -114,7 +109,8 @@ def do_step(order: StepOrder, stop: threading.Event, **place: Any) -> str:
                     raise
                 trace = "".join(traceback.format_exception(error))
                 message = f"{type(error).__name__}: {error}"
-                save(failed_cell(cell, message, trace, _failed_run(plan, cell, order.step)))
+                failed = failed_cell(cell, message, trace, _failed_run(plan, cell, order.step))
+                results.write_cell(plan, failed)
                 return "failed"
     except Interrupted:
         return "interrupted"
@@ -134,36 +130,37 @@ def _failed_run(plan: CellPlan, cell: Cell, step: int) -> str | None:
     return "search" if step == 0 else missing[0].name if missing else None
 
 
-def _do(
+def _states(
     plan: CellPlan,
     cell: Cell,
     order: StepOrder,
     results: ResultsDirectory,
     stop: threading.Event,
-    save: Save,
     place: Mapping[str, Any],
-) -> None:
+) -> Iterator[Cell]:
+    """Does a step and yields the cell whenever there is something new in it."""
     # A failure of before is over once this step has something to save.
     status = "partial" if cell.runs else "waiting"
     cell = cell.model_copy(update={"status": status, "error": None})
     folder = results.work_folder(plan)
     if plan.experiment.kind == "seconds":
-        save(_timed(plan, cell, stop))
+        yield _timed(plan, cell, stop)
     elif plan.budget.whole_selection:
-        save(_whole_study(plan, cell, folder / "search", order.retry, place))
+        yield _whole_study(plan, cell, folder / "search", order.retry, place)
     elif order.step == 0:
-        save(_with_settings(plan, cell, results, order.retry, stop))
+        yield _with_settings(plan, cell, results, order.retry, stop)
     else:
+        config_of = partial(plan.config, cell.settings)
         for run, result in replicate(
             plan.missing_runs(cell, order.step),
-            partial(plan.config, cell.settings),
+            config_of,
             lambda run: folder / "runs" / run.name,
             should_stop=stop.is_set,
             evaluate_test=True,
         ):
-            config, directory = plan.config(cell.settings, run), folder / "runs" / run.name
-            cell = _with_run(plan, cell, run, config, result["scores"], RunDirectory(directory))
-            save(cell)
+            directory = RunDirectory(folder / "runs" / run.name)
+            cell = _with_run(plan, cell, run, config_of(run), result["scores"], directory)
+            yield cell
 
 
 class _InProcessExecutor:
