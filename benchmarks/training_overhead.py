@@ -26,9 +26,9 @@ from typing import Any, NamedTuple
 
 import torch
 
-from adgn.bench.machine import commit, describe_machine, versions
+from adgn._util.environment import load_average
+from adgn.bench.run import describe_machine, measured_commit, measured_versions
 from adgn.graph import backend
-from adgn.host import load_average
 from adgn.training import Prepared, RunDirectory, TrainConfig, prepare
 from adgn.training.files import OTHER_OUT, write_atomically
 from adgn.training.run import RunJournal
@@ -216,9 +216,9 @@ def main() -> None:
     results = {
         "command": command(arguments),
         "date": datetime.now(timezone.utc).date().isoformat(),
-        "commit": commit(),
+        "commit": measured_commit(),
         "machine": describe_machine(backend().instruction_set).model_dump(),
-        "versions": versions(),
+        "versions": measured_versions(),
         "kernels": backend().name,
         "load_average": load,
         "threads": arguments.threads,

@@ -13,7 +13,7 @@ from pages import fill_places
 
 from adgn.bench import read as read_bench
 from adgn.bench.records import WayRecord
-from adgn.experiments.registry import EXPERIMENTS
+from adgn.experiments.tables import EXPERIMENTS
 from adgn.report import (
     Results,
     TableResults,

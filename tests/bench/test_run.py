@@ -39,7 +39,7 @@ def answers(monkeypatch):
         }
 
     monkeypatch.setattr(run, "run_alone", answer)
-    monkeypatch.setattr(run.machine, "available_megabytes", lambda: 20_000.0)
+    monkeypatch.setattr(run, "available_megabytes", lambda: 20_000.0)
     case = Case("small to big", (SMALL, MIDDLE, BIG), (SMALL,), ways=("adgn", "pyg"))
     monkeypatch.setattr(run, "CASES", {"some": case})
     return costs, losses, failures
@@ -130,3 +130,29 @@ def test_what_was_measured_is_kept_where_nothing_larger_can_be(answers):
 def test_nothing_left_to_measure(answers):
     with pytest.raises(BenchError, match="max_edges=10 leaves nothing to measure"):
         run_case("some", Options(max_edges=10))
+
+
+def test_the_machine_is_described():
+    described = run.describe_machine("avx2")
+    assert described.processor
+    assert described.cores >= 1
+    assert described.instruction_set == "avx2"
+    if described.memory_gb:
+        assert 0 < run.available_megabytes() < 1e3 * described.memory_gb
+
+
+def test_versions_of_what_takes_part():
+    assert {"adgn", "torch", "torch_geometric", "python"} <= set(run.measured_versions())
+
+
+@pytest.mark.parametrize(
+    ("found", "shown"),
+    [
+        (None, "unknown"),
+        (("0123456789", False), "0123456"),
+        (("0123456789", True), "0123456 with changes"),
+    ],
+)
+def test_the_commit_tells_of_changes(monkeypatch, found, shown):
+    monkeypatch.setattr(run, "git_commit", lambda: found)
+    assert run.measured_commit() == shown

@@ -16,10 +16,9 @@ from typer.testing import CliRunner
 from adgn.cli.app import app
 from adgn.cli.reproduction_progress import shown_reproduction
 from adgn.experiments.api import plan_cells
-from adgn.experiments.cells import new_cell, next_step
 from adgn.experiments.driver import Job
 from adgn.experiments.results import ResultsDirectory
-from adgn.experiments.worker import StepOrder, carry_out
+from adgn.experiments.steps import StepOrder, do_step
 from tests.experiments.workers import HereWorker
 from tests.selection.studies import wait_until
 
@@ -128,7 +127,7 @@ def test_one_live_display(monkeypatch):
         watch.live.refresh()
         assert "data: 25 %" in screen.getvalue()
         shown = len(screen.getvalue())
-        watch.tick([Job(plan, new_cell(plan), 0, running=True)])
+        watch.tick([Job(plan, plan.new_cell(), 0, running=True)])
         watch.live.refresh()
         later = screen.getvalue()[shown:]
     assert "gcn--radius-2" in later
@@ -153,12 +152,12 @@ def undisturbed(out):
     torch.set_num_threads(1)
     for plan in plan_cells(["property"], "smoke", ["gcn"]):
         while True:
-            cell = ResultsDirectory(out).cell(plan) or new_cell(plan)
-            step = next_step(plan, cell)
+            cell = ResultsDirectory(out).cell(plan) or plan.new_cell()
+            step = plan.next_step(cell)
             if step is None:
                 break
             order = StepOrder(str(out), "property", plan.row.key, plan.column.key, "smoke", step)
-            assert carry_out(order, threading.Event()) == {"outcome": "done"}
+            assert do_step(order, threading.Event()) == "done"
     torch.set_num_threads(threads)
     return scores(out)
 
@@ -233,7 +232,7 @@ def test_sigterm_stops_with_a_word(tmp_path):
 
 @pytest.fixture
 def here(monkeypatch, tmp_path):
-    monkeypatch.setattr("adgn.experiments.driver.WorkerProcess", HereWorker)
+    monkeypatch.setattr("adgn._util.processes.Worker", HereWorker)
     threads = torch.get_num_threads()
     monkeypatch.chdir(tmp_path)
     yield
@@ -244,7 +243,7 @@ def test_a_failed_cell_ends_with_code_1(here, monkeypatch):
     def fails(*arguments, **options):
         raise ZeroDivisionError("on purpose")
 
-    monkeypatch.setattr("adgn.experiments.steps.train", fails)
+    monkeypatch.setattr("adgn.selection.replicate.train", fails)
     result = run("reproduce", "trees", "--models", "gcn", "--budget", "smoke")
     assert result.exit_code == 1
     assert "failed: trees gcn radius-2 (seed-11): ZeroDivisionError: on purpose" in result.output

@@ -10,7 +10,7 @@ from tests.experiments.workers import HereWorker
 @pytest.fixture
 def here(monkeypatch, tmp_path, tmp_path_factory):
     """`reproduce` with workers in this process, tiny data made in an empty data root."""
-    monkeypatch.setattr("adgn.experiments.driver.WorkerProcess", HereWorker)
+    monkeypatch.setattr("adgn._util.processes.Worker", HereWorker)
     monkeypatch.setattr(HereWorker, "deaths", 0)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

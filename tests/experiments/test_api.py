@@ -13,6 +13,7 @@ from adgn.experiments.errors import ReproductionError
 from adgn.experiments.plan import plan_cell
 from adgn.experiments.results import ResultsDirectory
 from adgn.report import read_results
+from adgn.selection import replicate
 from adgn.training import prepare, resolve_config
 from adgn.training.errors import TrainingError
 from tests.experiments.workers import Steps
@@ -24,11 +25,11 @@ else:
 
 
 def network_of(cell):
-    return prepare(resolve_config(tomllib.loads(cell["config"]))).model
+    return prepare(resolve_config(tomllib.loads(cell.config))).model
 
 
 def statuses(result):
-    return {job.plan.name: job.cell["status"] for job in result.jobs}
+    return {job.plan.name: job.cell.status for job in result.jobs}
 
 
 def test_breadth_first_and_stopped_after_a_round(here):
@@ -37,7 +38,7 @@ def test_breadth_first_and_stopped_after_a_round(here):
     assert set(statuses(result).values()) == {"partial"}
     numbers = [step for _, step in watch.begun]
     assert numbers == [0] * 4 + [1] * 4
-    assert all(len(job.cell["runs"]) == 1 for job in result.jobs)
+    assert all(len(job.cell.runs) == 1 for job in result.jobs)
     watch = Steps()
     result = here("property", models=["gcn"], watch=watch)
     assert [step for _, step in watch.begun] == [2] * 4
@@ -62,23 +63,24 @@ def test_a_cell_has_what_its_runs_say(here, tmp_path):
     result = here("property", models=["adgn-ws"])
     cell = next(job.cell for job in result.jobs if job.plan.column.key == "sssp")
     file = tmp_path / "out" / "property" / "cells" / "adgn-ws--sssp.json"
-    assert json.loads(file.read_text()) == cell
-    scores = [run["scores"]["test"]["log10_mse_paper"] for run in cell["runs"]]
-    assert [run["seed"] for run in cell["runs"]] == [41, 95]
-    assert cell["score"]["mean"] == pytest.approx(sum(scores) / 2)
-    assert cell["score"]["std"] == pytest.approx(abs(scores[0] - scores[1]) / 2**0.5)
-    assert cell["published"] == {
+    written = json.loads(file.read_text())
+    assert written == cell.model_dump(mode="json")
+    scores = [run.scores["test"]["log10_mse_paper"] for run in cell.runs]
+    assert [run.seed for run in cell.runs] == [41, 95]
+    assert cell.score.mean == pytest.approx(sum(scores) / 2)
+    assert cell.score.std == pytest.approx(abs(scores[0] - scores[1]) / 2**0.5)
+    assert written["published"] == {
         "mean": 0.4296,
         "std": 0.1003,
         "row": "A-DGN ws",
         "column": "Eccentricity",
     }
-    assert cell["search"]["how"].startswith("random search, 2 of 12 configurations")
-    assert cell["curve"]["epochs"] == [1, 2]
-    assert cell["parameters"] == sum(p.numel() for p in network_of(cell).parameters())
-    assert len(cell["curve"]["train"]) == len(cell["curve"]["val"]) == 2
-    assert "[model]" in cell["config"]
-    assert cell["config"].count(str(cell["settings"]["model.epsilon"])) >= 1
+    assert cell.search.how.startswith("random search, 2 of 12 configurations")
+    assert cell.curve.epochs == (1, 2)
+    assert cell.parameters == sum(p.numel() for p in network_of(cell).parameters())
+    assert len(cell.curve.train) == len(cell.curve.val) == 2
+    assert "[model]" in cell.config
+    assert cell.config.count(str(cell.settings["model.epsilon"])) >= 1
     about = json.loads((tmp_path / "out" / "property" / "experiment.json").read_text())
     assert [row["key"] for row in about["rows"]] == ["adgn-ws"]
     quoted = {row["title"]: row["values"] for row in about["quoted"]}
@@ -89,30 +91,30 @@ def test_a_cell_has_what_its_runs_say(here, tmp_path):
 
 
 def test_a_failing_cell_is_shown_and_the_rest_goes_on(here, monkeypatch):
-    train = steps.train
+    train = replicate.train
 
     def sometimes(config, **options):
         if config.task.name == "sssp" and config.seed == 95:
             raise ZeroDivisionError("on purpose")
         return train(config, **options)
 
-    monkeypatch.setattr(steps, "train", sometimes)
+    monkeypatch.setattr(replicate, "train", sometimes)
     result = here("property", models=["gcn"])
     assert statuses(result).pop("gcn--sssp") == "failed"
     assert sum(status == "done" for status in statuses(result).values()) == 3
     (job,) = result.failed
-    assert job.cell["error"]["message"] == "ZeroDivisionError: on purpose"
-    assert job.cell["error"]["run"] == "seed-95"
-    assert "sometimes" in job.cell["error"]["traceback"]
-    assert len(job.cell["runs"]) == 1  # the run before it is kept
+    assert job.cell.error.message == "ZeroDivisionError: on purpose"
+    assert job.cell.error.run == "seed-95"
+    assert "sometimes" in job.cell.error.traceback
+    assert len(job.cell.runs) == 1  # the run before it is kept
     watch = Steps()
     assert here("property", models=["gcn"], watch=watch).failed
     assert watch.begun == []
-    monkeypatch.setattr(steps, "train", train)
+    monkeypatch.setattr(replicate, "train", train)
     result = here("property", models=["gcn"], retry_failed=True, watch=watch)
     assert watch.begun == [("gcn--sssp", 2)]
     assert set(statuses(result).values()) == {"done"}
-    assert result.jobs[2].cell["error"] is None
+    assert result.jobs[2].cell.error is None
 
 
 def test_a_search_that_fails(here, monkeypatch):
@@ -122,7 +124,7 @@ def test_a_search_that_fails(here, monkeypatch):
     select = steps.select
     monkeypatch.setattr(steps, "select", fails)
     result = here("property", models=["gin"])
-    assert {job.cell["error"]["run"] for job in result.failed} == {"search"}
+    assert {job.cell.error.run for job in result.failed} == {"search"}
     assert len(result.failed) == 4
     monkeypatch.setattr(steps, "select", select)
     result = here("property", models=["gin"], retry_failed=True)
@@ -137,7 +139,7 @@ def test_another_definition_moves_results_aside(here, monkeypatch, tmp_path):
     monkeypatch.setitem(BUDGETS["smoke"], "property", changed)
     result = here("property", models=["gcn"])
     assert len(result.moved) == 4
-    assert json.loads((result.moved[0] / "cell.json").read_text()) == before
+    assert json.loads((result.moved[0] / "cell.json").read_text()) == before.model_dump(mode="json")
     assert (result.moved[0] / "work" / "runs" / "seed-41" / "result.json").exists()
     assert set(statuses(result).values()) == {"done"}
 
@@ -149,8 +151,8 @@ def test_a_cell_without_its_work_goes_on_with_what_was_selected(here, tmp_path):
     watch = Steps()
     result = here("property", models=["gcn"], watch=watch)
     assert [step for _, step in watch.begun] == [2] * 4
-    assert result.jobs[0].cell["settings"] == first.jobs[0].cell["settings"]
-    assert result.jobs[0].cell["runs"][0] == first.jobs[0].cell["runs"][0]
+    assert result.jobs[0].cell.settings == first.jobs[0].cell.settings
+    assert result.jobs[0].cell.runs[0] == first.jobs[0].cell.runs[0]
 
 
 def test_work_of_another_definition_is_not_taken_for_a_cells_own(here, monkeypatch, tmp_path):
@@ -163,7 +165,7 @@ def test_work_of_another_definition_is_not_taken_for_a_cells_own(here, monkeypat
         file.unlink()
     result = here("property", models=["gcn"])
     assert len(result.moved) == 4
-    assert {run["epochs"] for job in result.jobs for run in job.cell["runs"]} == {1}
+    assert {run.epochs for job in result.jobs for run in job.cell.runs} == {1}
 
 
 def test_a_cell_is_kept_where_only_its_work_is_of_something_else(here, tmp_path):
@@ -174,12 +176,12 @@ def test_a_cell_is_kept_where_only_its_work_is_of_something_else(here, tmp_path)
     assert len(result.moved) == 1
     assert not (result.moved[0] / "cell.json").exists()
     cell = result.jobs[2].cell
-    assert cell["runs"][0] == first.jobs[2].cell["runs"][0]
-    assert cell["settings"] == first.jobs[2].cell["settings"]
-    assert cell["status"] == "done"
+    assert cell.runs[0] == first.jobs[2].cell.runs[0]
+    assert cell.settings == first.jobs[2].cell.settings
+    assert cell.status == "done"
 
 
-def test_a_failed_lender_leaves_finished_loans_alone(here, monkeypatch, data_root):
+def test_a_failed_search_leaves_those_who_use_its_settings_alone(here, monkeypatch, data_root):
     budget = BUDGETS["smoke"]["benchmarks"]
     searching = Search(trials=1, splits=(0,), max_epochs=1)
     changed = type(budget)(**{**vars(budget), "search": searching})
@@ -204,7 +206,7 @@ def test_a_lost_cell_file_is_filled_from_its_own_work(here, tmp_path):
     file.unlink()
     result = here("property", models=["gcn"])
     assert result.moved == ()
-    assert result.jobs[2].cell["runs"] == first.jobs[2].cell["runs"]
+    assert result.jobs[2].cell.runs == first.jobs[2].cell.runs
 
 
 def test_a_run_of_another_configuration_is_not_taken_for_this_one(here, tmp_path):
@@ -214,7 +216,7 @@ def test_a_run_of_another_configuration_is_not_taken_for_this_one(here, tmp_path
     (runs / "seed-95").rename(runs / "seed-41")
     (tmp_path / "out" / "property" / "cells" / "gcn--sssp.json").unlink()
     (job,) = here("property", models=["gcn"]).failed
-    assert "another configuration (seed" in job.cell["error"]["message"]
+    assert "another configuration (seed" in job.cell.error.message
 
 
 def test_an_experiment_is_named_once_its_files_are_there(here, monkeypatch, tmp_path):
@@ -222,7 +224,7 @@ def test_an_experiment_is_named_once_its_files_are_there(here, monkeypatch, tmp_
         raise MissingFileError(f"{name} is not here")
 
     here("property", models=["gcn"], rounds=1)
-    monkeypatch.setattr("adgn.experiments.about.prepare", missing)
+    monkeypatch.setattr("adgn.experiments.outline.prepare", missing)
     with pytest.raises(MissingFileError):
         here("benchmarks")
     about = json.loads((tmp_path / "out" / "reproduction.json").read_text())
@@ -261,7 +263,7 @@ def test_a_missing_data_set_is_told_before_anything_runs(here, monkeypatch):
     def missing(name):
         raise MissingFileError(f"{name} is not here")
 
-    monkeypatch.setattr("adgn.experiments.about.prepare", missing)
+    monkeypatch.setattr("adgn.experiments.outline.prepare", missing)
     watch = Steps()
     with pytest.raises(MissingFileError, match="pubmed is not here"):
         here("property", "benchmarks", models=["gcn"], watch=watch)
@@ -271,9 +273,12 @@ def test_a_missing_data_set_is_told_before_anything_runs(here, monkeypatch):
 @pytest.mark.parametrize(
     ("about", "message"),
     [
-        ({"format": 2, "adgn": "9", "budget": "smoke", "experiments": []}, "adgn 9 in format 2"),
+        (
+            {"format": 2, "adgn": "9", "budget": "smoke", "experiments": []},
+            "has format 2; .* wrote it .9.",
+        ),
         ({"format": 1, "adgn": "0", "budget": "laptop", "experiments": []}, "budget 'laptop'"),
-        ({"format": 1}, "cannot be read"),
+        ({"format": 1}, "is damaged: budget"),
         (None, "is not empty and has no reproduction.json"),
     ],
 )

@@ -4,7 +4,7 @@ import pytest
 
 from adgn.experiments.api import plan_cells
 from adgn.experiments.budgets import BUDGETS, LAPTOP_TREE_PASSES, SEARCH_SEED
-from adgn.experiments.registry import EXPERIMENTS
+from adgn.experiments.tables import EXPERIMENTS
 from adgn.selection.spaces import random_points
 
 

@@ -4,7 +4,7 @@ from adgn.data import TARGETS
 from adgn.experiments.api import plan_cells
 from adgn.experiments.budgets import BUDGETS
 from adgn.experiments.plan import plan_cell, planned_columns
-from adgn.experiments.registry import EXPERIMENTS
+from adgn.experiments.tables import EXPERIMENTS
 
 
 @pytest.mark.parametrize("budget", list(BUDGETS))

@@ -1,44 +1,34 @@
 """Workers in this process, for tests of what goes on around them."""
 
-import queue
 import threading
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
-from adgn.experiments.driver import Watch
-from adgn.experiments.processes import Answer
-from adgn.experiments.worker import carry_out
+from adgn._util.processes import Answer
+from adgn.experiments.driver import Callback
+from adgn.experiments.steps import handle
 
 
-class _Ended:
-    def wait(self, timeout: float | None = None) -> int:
-        return -9
-
-
-@dataclass(eq=False)
 class HereWorker:
     """Does a step at once, in this process; dies instead as often as `deaths` says."""
 
-    threads: int
-    log: Path
-    answers: "queue.Queue[Any]"
-    task: Any = None
-    process = _Ended()
     deaths = 0
+    code = -9
 
-    def give(self, task, order):
-        self.task = task
+    def __init__(self, function, answers, *, threads, log):
+        assert function == "adgn.experiments.steps:handle"
+        self.answers = answers
+        self.log = log
+
+    def give(self, message):
         if HereWorker.deaths > 0:
             HereWorker.deaths -= 1
-            self.answers.put(Answer(self, None))
+            self.answers.put(Answer(self, ended=True))
             return
-        self.answers.put(Answer(self, carry_out(order, threading.Event())))
+        self.answers.put(Answer(self, handle({**message, "threads": 1}, threading.Event())))
 
-    def close(self):
-        pass
+    def end(self):
+        return self.code
 
-    def last_words(self):
+    def last_line(self):
         return "Killed"
 
     @staticmethod
@@ -46,7 +36,7 @@ class HereWorker:
         pass
 
 
-class Steps(Watch):
+class Steps(Callback):
     """Remembers what happened."""
 
     def __init__(self):

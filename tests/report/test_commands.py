@@ -3,7 +3,7 @@ import shlex
 import pytest
 
 from adgn.experiments.api import plan_cells
-from adgn.experiments.registry import EXPERIMENTS
+from adgn.experiments.tables import EXPERIMENTS
 from adgn.report import read_results, reproduce_command
 from tests.report.sample import build_results, cell, column, experiment, measured
 

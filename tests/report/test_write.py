@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from adgn.experiments.registry import EXPERIMENTS
+from adgn.experiments.tables import EXPERIMENTS
 from adgn.report import ReportError, collect, read_results, write_report
 from adgn.report.write import experiment_figure, markdown_report
 from tests.report.sample import TABLES, build_results, property_table, time_table, write

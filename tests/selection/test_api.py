@@ -287,7 +287,7 @@ def test_everything_crashing_stops_the_study(tiny, monkeypatch):
 
     tiny["space"] = {"optimizer.lr": [0.1, 0.01, 0.001, 0.0001, 0.00001]}
     with monkeypatch.context() as patch:
-        patch.setattr("adgn.selection.objective.train", broken)
+        patch.setattr("adgn.selection.replicate.train", broken)
         with pytest.raises(SelectionError, match="all trials crash") as error:
             select(**tiny)
     assert "OSError: no space left on the device" in str(error.value)

@@ -1,5 +1,4 @@
 import json
-import math
 import threading
 
 import pytest
@@ -8,10 +7,10 @@ from optuna.trial import TrialState
 import adgn.training.api
 from adgn.selection import StudyFolder, select
 from adgn.selection.definition import params_key
-from adgn.selection.objective import TrialObjective, read_scores
+from adgn.selection.objective import TrialObjective
 from adgn.selection.storage import open_storage, sqlite_url
 from adgn.selection.study import kind, open_study, requeue, trial_params
-from adgn.selection.worker import HOPELESS, first_cause
+from adgn.selection.worker import CRASHES_TO_GIVE_UP, first_cause
 from adgn.training import Trainer
 from adgn.training.sharing import shared_data
 from tests.selection.studies import planned
@@ -108,7 +107,7 @@ def test_a_repeated_configuration_is_answered_from_the_study(tiny, monkeypatch):
     run_one(study, objective_for(study, definition, tiny))
     first = study.get_trials()[0]
     study.enqueue_trial(first.params)
-    monkeypatch.setattr("adgn.selection.objective.train", None)  # training would fail
+    monkeypatch.setattr("adgn.selection.replicate.train", None)  # training would fail
     run_one(study, objective_for(study, definition, tiny))
     again = study.get_trials()[1]
     assert (again.value, again.user_attrs["answered_from"]) == (first.value, 0)
@@ -129,7 +128,7 @@ def test_an_interrupted_trial_goes_on_where_it_was(tiny):
             trainer.request_stop()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("adgn.selection.objective._Watcher.on_step", stop_in_the_second_run)
+        patch.setattr("adgn.selection.replicate.StopCallback.on_step", stop_in_the_second_run)
         run_one(study, objective)
     trial = study.get_trials()[0]
     assert (kind(trial), trial.user_attrs["interrupted"]) == ("replaced", True)
@@ -140,7 +139,7 @@ def test_an_interrupted_trial_goes_on_where_it_was(tiny):
         steps.append(trainer.seed)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("adgn.selection.objective._Watcher.on_step", count)
+        patch.setattr("adgn.selection.replicate.StopCallback.on_step", count)
         resumed = select(**stopped, trials=None)
     # Three configurations from the beginning, and one from the second step of its second run.
     assert steps.count(0) == 3 * 6
@@ -165,12 +164,12 @@ def test_a_repeated_configuration_that_diverged_has_diverged_again(tiny):
     tiny["space"] = {"optimizer.lr": [1e30]}
     study, definition = planned(tiny)
     run_one(study, objective_for(study, definition, tiny))
-    for _ in range(HOPELESS):
+    for _ in range(CRASHES_TO_GIVE_UP):
         study.enqueue_trial(study.get_trials()[0].params)
         run_one(study, objective_for(study, definition, tiny))
     first, *repeats = study.get_trials()
     assert first.user_attrs["diverged"]
-    assert [t.user_attrs["answered_from"] for t in repeats] == [0] * HOPELESS
+    assert [t.user_attrs["answered_from"] for t in repeats] == [0] * CRASHES_TO_GIVE_UP
     assert all(t.user_attrs["diverged"] for t in repeats)
     assert first_cause(study, definition) is None  # no crash among them
 
@@ -208,8 +207,3 @@ def test_a_guided_search_chooses_from_the_space(tiny):
     assert len({tuple(t.params.values()) for t in trained}) == len(trained)
     for trial in answered:
         assert trial.params == study.get_trials()[trial.user_attrs["answered_from"]].params
-
-
-def test_the_logarithm_of_no_error_is_read_back():
-    assert read_scores({"mse": 0, "log10_mse": None}) == {"mse": 0.0, "log10_mse": float("-inf")}
-    assert math.isnan(read_scores({"roc_auc": None})["roc_auc"])  # of a single class

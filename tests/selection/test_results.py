@@ -105,19 +105,17 @@ def test_each_split_selects_for_itself(per_split):
 def test_files_and_scores_of_a_selection_per_split(per_split, tmp_path, monkeypatch):
     tested = {0.1: 0.8, 0.01: 0.4, 0.5: 0.0}
 
-    def trained(definition, params, run, folder):
-        return {"scores": {"accuracy": 0.0}, "lr": params["optimizer.lr"]}
-
     places = {}
 
-    def tracked(definition, params, run, folder):
-        places[folder] = params["optimizer.lr"]
-        return trained(definition, params, run, folder)
+    def trained(runs, config_of, folder_of):
+        for run in runs:
+            places[folder_of(run)] = config_of(run).optimizer.lr
+            yield run, {"scores": {"val": {"accuracy": 0.0}}}
 
     def scored(folder, splits, **_):
         return {"test": {"accuracy": tested[places[folder]]}}
 
-    monkeypatch.setattr("adgn.selection.results.run_scores", tracked)
+    monkeypatch.setattr("adgn.selection.results.replicate", trained)
     monkeypatch.setattr("adgn.selection.results.evaluate", scored)
     from adgn.selection.results import conclude
 

@@ -1,3 +1,4 @@
+import inspect
 import threading
 import time
 import traceback
@@ -5,6 +6,7 @@ import traceback
 import optuna
 import pytest
 import sqlalchemy
+from optuna.storages import RDBStorage
 from optuna.trial import TrialState, create_trial
 from sqlalchemy.engine import make_url
 
@@ -209,3 +211,25 @@ def test_a_file_that_is_no_database_is_told(url, tmp_path):
     (tmp_path / "study.db").write_bytes(b"no database" * 1000)
     with pytest.raises(StorageError, match=r"not a database; .* move it away and start the study"):
         open_storage(url, must_exist=True)
+
+
+def test_optuna_still_calls_the_private_methods_that_are_overridden(url, monkeypatch):
+    """They are no part of its interface: a new version may rename them without a word."""
+    expected = {
+        "_create_new_trial": ["self", "study_id", "template_trial"],
+        "_get_stale_trial_ids": ["self", "study_id"],
+    }
+    called = []
+    for name, parameters in expected.items():
+        method = getattr(RDBStorage, name)
+        assert [*inspect.signature(method).parameters] == parameters
+
+        def noted(self, *arguments, method=method, name=name):
+            called.append(name)
+            return method(self, *arguments)
+
+        monkeypatch.setattr(RDBStorage, name, noted)
+    study = study_in(url, heartbeat=1, grace=2)
+    study.enqueue_trial({"x": 1})
+    study.optimize(lambda trial: trial.suggest_int("x", 0, 1), n_trials=1)
+    assert called == ["_create_new_trial", "_get_stale_trial_ids"]

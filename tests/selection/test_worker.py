@@ -1,13 +1,14 @@
-import json
-import os
-import subprocess
-import sys
+import queue
 import threading
+from dataclasses import asdict
 
 import pytest
+from optuna.study import Study
 from optuna.trial import TrialState
 
+from adgn._util.processes import Worker
 from adgn.selection import StudyFolder
+from adgn.selection.objective import TrialObjective
 from adgn.selection.study import kind
 from adgn.selection.worker import WorkerSpec, first_cause, work
 from tests.selection.studies import planned
@@ -19,13 +20,6 @@ def spec(tiny):
     folder = tiny["folder"].resolve()
     url = StudyFolder("tiny", folder).storage(None)
     return WorkerSpec("tiny", url, str(folder), 1, 1, 5)
-
-
-def test_a_spec_is_a_line_of_json(spec):
-    text = spec.to_json()
-    assert "\n" not in text
-    assert json.loads(text)["study"] == "tiny"
-    assert WorkerSpec.from_json(text) == spec
 
 
 def test_a_worker_runs_all_that_waits(tiny, spec):
@@ -45,29 +39,44 @@ def test_a_stopped_worker_takes_no_trial(tiny, spec):
 def test_a_worker_stops_when_its_input_ends(tiny, spec):
     """As it does when the driver dies."""
     study, _ = planned(tiny)
-    program = [sys.executable, "-c", "from adgn.selection.worker import main; main()"]
-    # The input has ended before the first trial, whenever the worker gets to look.
-    done = subprocess.run(
-        program,
-        input=spec.to_json() + "\n",
-        text=True,
-        stderr=subprocess.PIPE,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        timeout=240,
-    )
-    assert done.returncode == 0, done.stderr
+    worker = Worker("adgn.selection.worker:handle", queue.Queue(), threads=1)
+    worker.give(asdict(spec))
+    assert worker.end(240) == 0  # the input ends before the first trial
     kinds = {kind(trial) for trial in study.get_trials()}
     assert "waiting" in kinds
     assert kinds <= {"waiting", "replaced", "complete"}
 
 
-def test_three_crashes_and_nothing_else_are_hopeless(tiny, monkeypatch, spec):
+@pytest.mark.parametrize("error", [ValueError("an error of the sampler"), None])
+def test_a_trial_that_was_ended_by_another_worker_is_left_to_it(tiny, monkeypatch, spec, error):
+    """Another one does so with the trial of a worker that it thinks dead."""
+    study, _ = planned({**tiny, "trials": 1})
+    call = TrialObjective.__call__
+
+    def taken_away(self, trial):
+        study.tell(trial.number, state=TrialState.FAIL)
+        return call(self, trial)
+
+    def broken(*arguments, **options):
+        raise error
+
+    if error is None:
+        monkeypatch.setattr(TrialObjective, "__call__", taken_away)
+        work(spec, threading.Event())
+        assert study.get_trials()[0].value is None
+    else:  # has nothing to do with it
+        monkeypatch.setattr(Study, "ask", broken)
+        with pytest.raises(ValueError, match="of the sampler"):
+            work(spec, threading.Event())
+
+
+def test_a_study_is_given_up_after_three_crashes_and_nothing_else(tiny, monkeypatch, spec):
     def broken(*arguments, **options):
         raise OSError("no space left on the device")
 
     study, definition = planned(tiny)
     assert first_cause(study, definition) is None
-    monkeypatch.setattr("adgn.selection.objective.train", broken)
+    monkeypatch.setattr("adgn.selection.replicate.train", broken)
     work(spec, threading.Event())
     assert [kind(trial) for trial in study.get_trials()] == ["failed"] * 3 + ["waiting"]
     crash = first_cause(study, definition)

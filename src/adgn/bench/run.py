@@ -1,19 +1,33 @@
 """Runs a case: times in one process, the memory of each way in its own."""
 
 import math
+import os
+import platform
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
-from adgn.bench import machine
+from adgn._util.environment import (
+    git_commit,
+    load_average,
+    processor,
+    versions,
+)
+from adgn._util.memory import available_bytes, meminfo
 from adgn.bench.cases import CASES, OURS, Case
-from adgn.bench.records import CaseRecord, PointRecord, WayRecord
+from adgn.bench.records import CaseRecord, Machine, PointRecord, WayRecord
 from adgn.bench.worker import Job, WorkerError, run_alone
 from adgn.bench.workloads import WAYS, Workload
-from adgn.host import load_average
 
-__all__ = ["BenchError", "Options", "run_case"]
+__all__ = [
+    "BenchError",
+    "Options",
+    "describe_machine",
+    "measured_commit",
+    "measured_versions",
+    "run_case",
+]
 
 # Float32 sums of millions of terms in different orders; a wrong operator is off by far more.
 LOSS_TOLERANCE = 1e-3
@@ -65,14 +79,14 @@ class _Run:
     case: Case
     options: Options
     tell: Callable[[str], None]
-    heard: set[str] = field(default_factory=set)
+    told: set[str] = field(default_factory=set)
     first: dict[str, Any] = field(default_factory=dict)
 
     def ask(self, job: Job) -> dict[str, Any]:
         answer = run_alone(job)
         for warning in answer.pop("warnings"):
-            if warning not in self.heard:
-                self.heard.add(warning)
+            if warning not in self.told:
+                self.told.add(warning)
                 self.tell(f"warning: {warning}")
         return answer
 
@@ -109,9 +123,9 @@ def run_case(
         raise BenchError(f"max_edges={options.max_edges} leaves nothing to measure")
     return CaseRecord(
         date=datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
-        commit=machine.commit(),
-        machine=machine.describe_machine(run.first["instruction_set"]),
-        versions=machine.versions(),
+        commit=measured_commit(),
+        machine=describe_machine(run.first["instruction_set"]),
+        versions=measured_versions(),
         backend=run.first["backend"],
         threads=run.first["threads"],
         load_average=load,
@@ -121,6 +135,34 @@ def run_case(
         points=tuple(points),
         not_measured=not_measured,
     )
+
+
+def describe_machine(instruction_set: str) -> Machine:
+    """This machine; `instruction_set` is what the kernels are compiled for."""
+    return Machine(
+        processor=processor(),
+        cores=os.cpu_count() or 1,
+        memory_gb=round(meminfo("MemTotal") / 1e9, 1),
+        system=f"{platform.system()} {platform.machine()}",
+        instruction_set=instruction_set,
+    )
+
+
+def measured_versions() -> dict[str, str]:
+    """The versions of what takes part in a measurement."""
+    packages = versions("adgn", "torch", "torch_geometric", "numpy", "scipy")
+    return {"python": platform.python_version(), **packages}
+
+
+def measured_commit() -> str:
+    """The commit that is measured, and whether the package differs from it."""
+    found = git_commit()
+    return "unknown" if found is None else found[0][:7] + (" with changes" if found[1] else "")
+
+
+def available_megabytes() -> float:
+    """The memory that new work can have, in MB; infinite where the system does not tell."""
+    return available_bytes() / 1e6
 
 
 def _workloads(case: Case, options: Options) -> list[Workload]:
@@ -173,7 +215,7 @@ def _peak(run: _Run, job: Job, about: str) -> tuple[float | None, str]:
 
 def _why_not(run: _Run, workload: Workload, way: str, before: PointRecord | None) -> str:
     """Why a way is left out, from its cost at the workload before; empty where it is not."""
-    available = machine.available_megabytes()
+    available = available_megabytes()
     if before is None:
         needed = run.case.needs_mb.get(way, 0.0)
         return "" if needed <= available else _no_memory(needed, available)

@@ -1,22 +1,26 @@
 """Measurements in a process of their own, so that none sees the memory of another."""
 
-import json
-import multiprocessing
+import atexit
+import queue
+import threading
 import warnings
 from dataclasses import asdict, dataclass
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 
+from adgn._util.processes import Worker
 from adgn.bench.timing import interleaved, peak_megabytes
 from adgn.bench.workloads import Workload, build_step, load_source, served_ways
 from adgn.data import DataError
 from adgn.graph import backend
 
-__all__ = ["Job", "WorkerError", "do", "run_alone"]
+__all__ = ["Job", "WorkerError", "do", "handle", "run_alone"]
 
+FUNCTION = f"{__name__}:handle"
+# Processes that fork another for each measurement: imports take seconds, and so are done once.
+_servers: dict[str, Worker] = {}
 MEMORY_STEPS = 2  # the second holds the gradients and the optimiser's state of the first
 
 
@@ -77,43 +81,37 @@ def run_alone(job: Job) -> dict[str, Any]:
     Raises:
         WorkerError: With the message of what went wrong there.
     """
-    # Where processes can be forked, they are: from a server that has all imported, which saves
-    # each of them several seconds.
-    method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
-    context: Any = multiprocessing.get_context(method)
-    if method == "forkserver":
-        context.set_forkserver_preload([__name__])
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_serve, args=(job, sender), daemon=True)
-    process.start()
-    sender.close()
+    if FUNCTION not in _servers:
+        _servers[FUNCTION] = Worker(FUNCTION, queue.Queue(), fork=True)
+        atexit.register(_servers[FUNCTION].end)
+    worker = _servers[FUNCTION]
+    worker.give(asdict(job))
     try:
-        answer = json.loads(receiver.recv_bytes())
-    except EOFError:
-        process.join()
-        killed = " (killed; often for want of memory)" if process.exitcode == -9 else ""
-        raise WorkerError(
-            f"the process ended with exit code {process.exitcode}{killed} and no result"
-        ) from None
+        answer = worker.answers.get()
     except BaseException:  # interrupted: nobody waits for the result any more
-        process.kill()
+        del _servers[FUNCTION]
+        worker.kill()
         raise
-    finally:
-        receiver.close()
-        process.join()
-        process.close()
-    if "error" in answer:
-        raise WorkerError(answer["error"])
-    return dict(answer)
+    if answer.ended or not worker.forks:
+        del _servers[FUNCTION]
+        code = worker.end()
+    if answer.ended:
+        killed = " (killed; often for want of memory)" if code == -9 else ""
+        raise WorkerError(f"the process ended with exit code {code}{killed} and no result")
+    if "error" in answer.content:
+        raise WorkerError(answer.content["error"])
+    return dict(answer.content)
 
 
-def _serve(job: Job, sender: Connection) -> None:
+def handle(message: dict[str, Any], stop: threading.Event) -> dict[str, Any]:
+    """Measures as a process of its own, see `adgn._util.processes`; `message` is a `Job`."""
+    workload, ways = Workload(**message["workload"]), tuple(message["ways"])
+    job = Job(**{**message, "workload": workload, "ways": ways})
     answer: dict[str, Any]
-    with warnings.catch_warnings(record=True) as heard:
+    with warnings.catch_warnings(record=True) as seen:
         try:
             answer = do(job)
         except (RuntimeError, ValueError, MemoryError, DataError) as error:
             answer = {"error": f"{type(error).__name__}: {error}"}
-    answer["warnings"] = sorted({str(warning.message) for warning in heard})
-    sender.send_bytes(json.dumps(answer).encode())
-    sender.close()
+    answer["warnings"] = sorted({str(warning.message) for warning in seen})
+    return answer

@@ -165,9 +165,9 @@ def _print(result: "Reproduction") -> None:
             soft_wrap=True,
         )
     for job in result.failed:
-        error = job.cell["error"]
-        where = "" if error["run"] is None else f" ({error['run']})"
-        first = error["message"].splitlines()[0]
+        error = job.cell.error
+        where = "" if error is None or error.run is None else f" ({error.run})"
+        first = "" if error is None else error.message.splitlines()[0]
         out.print(
             f"[bold red]failed:[/] {escape(job.plan.label + where)}: {escape(first)}",
             highlight=False,

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from adgn.cli.console import error_console, progress_bar
-from adgn.experiments.driver import Job, Watch
+from adgn.experiments.driver import Callback, Job
 from adgn.experiments.summary import shown_score
 
 __all__ = ["shown_reproduction"]
@@ -25,9 +25,9 @@ def _table(jobs: Sequence[Job]) -> Table:
         mine = [job for job in jobs if job.plan.experiment.name == name]
         count = dict.fromkeys(("done", "partial", "waiting", "failed"), 0)
         for job in mine:
-            count[job.cell["status"]] += 1
-        runs = sum(len(job.cell["runs"]) for job in mine)
-        planned = sum(job.cell["planned_runs"] for job in mine)
+            count[job.cell.status] += 1
+        runs = sum(len(job.cell.runs) for job in mine)
+        planned = sum(job.cell.planned_runs for job in mine)
         now = ", ".join(escape(job.plan.name) for job in mine if job.running)
         table.add_row(
             name,
@@ -39,7 +39,7 @@ def _table(jobs: Sequence[Job]) -> Table:
     return table
 
 
-class _Lines(Watch):
+class _Lines(Callback):
     def __init__(self, out: Console, live: Live | None) -> None:
         self.out = out
         self.live = live
@@ -51,15 +51,15 @@ class _Lines(Watch):
     def step_ends(self, job: Job, step: int, outcome: str) -> None:
         took = time.monotonic() - self.began.get(job.number, time.monotonic())
         cell = job.cell
-        if outcome == "failed":
-            what = "failed: " + cell["error"]["message"].splitlines()[0]
+        if outcome == "failed" and cell.error is not None:
+            what = "failed: " + cell.error.message.splitlines()[0]
         elif outcome == "died":
             what = "the worker died; trying again"
-        elif cell["score"] is None:
+        elif cell.score is None:
             what = "settings found"
         else:
-            runs = f"{len(cell['runs'])} of {cell['planned_runs']} runs"
-            what = f"{shown_score(job.plan, cell['score'])} ({runs})"
+            runs = f"{len(cell.runs)} of {cell.planned_runs} runs"
+            what = f"{shown_score(job.plan, cell.score)} ({runs})"
         self.out.print(
             f"{job.plan.label}: {what} [{took:.0f} s]",
             highlight=False,
@@ -73,7 +73,7 @@ class _Lines(Watch):
 
 
 @contextmanager
-def shown_reproduction() -> Iterator[tuple[Watch, Callable[[int, int], None]]]:
+def shown_reproduction() -> Iterator[tuple[Callback, Callable[[int, int], None]]]:
     """Shows a reproduction on standard error.
 
     Yields:

@@ -10,20 +10,21 @@ from typing import Any, Literal
 
 from filelock import FileLock, Timeout
 
+from adgn._util.environment import available_cores
+from adgn._util.processes import terminate_as_interrupt
 from adgn._util.suggestions import unknown_name
 from adgn.data.root import ROOT_VARIABLE, data_root
-from adgn.experiments.about import constant_predictor, outline, prepare_data
-from adgn.experiments.borrowing import lender_of, outdated_loan
 from adgn.experiments.budgets import BUDGETS, find_budget
 from adgn.experiments.definition import Experiment, Row
-from adgn.experiments.driver import Driver, Job, Watch
+from adgn.experiments.driver import Callback, Driver, Job
 from adgn.experiments.errors import ReproductionError, unwritable
+from adgn.experiments.outline import constant_predictor, outline, prepare_data
 from adgn.experiments.plan import CellPlan, planned_columns
-from adgn.experiments.registry import EXPERIMENTS, find_experiment
 from adgn.experiments.results import ResultsDirectory
-from adgn.experiments.whole_selection import SelectionOptions, select_cell
-from adgn.selection.api import terminate_as_interrupt
-from adgn.selection.executors.base import available_cores, check_workers
+from adgn.experiments.tables import EXPERIMENTS, find_experiment
+from adgn.experiments.taken_over import settings_outdated, settings_source
+from adgn.selection.api import check_place
+from adgn.selection.executors.base import check_workers
 from adgn.selection.storage import shown_url
 
 __all__ = ["Reproduction", "plan_cells", "reproduce"]
@@ -48,7 +49,7 @@ class Reproduction:
     @property
     def failed(self) -> list[Job]:
         """The cells that failed."""
-        return [job for job in self.jobs if job.cell["status"] == "failed"]
+        return [job for job in self.jobs if job.cell.status == "failed"]
 
 
 def plan_cells(
@@ -135,7 +136,7 @@ def reproduce(
     executor: Literal["local", "ray"] = "local",
     ray_address: str | None = None,
     storage: str | None = None,
-    watch: Watch | None = None,
+    watch: Callback | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Reproduction:
     """Measures tables and figures of the paper, cell by cell.
@@ -172,14 +173,19 @@ def reproduce(
     count = cores if workers is None else workers
     check_workers(count)
     plans = plan_cells(experiments, budget, models, columns)
-    options = SelectionOptions(count, executor, ray_address, storage)
+    place: dict[str, Any] = {
+        "workers": count,
+        "executor": executor,
+        "ray_address": ray_address,
+        "storage": storage,
+    }
     if budget == "paper":
         if rounds is not None:
             raise ReproductionError(
                 f"rounds={rounds!r} has no effect with budget='paper', whose cells are whole "
                 "studies; leave it out"
             )
-        options.check()
+        check_place(**place)
     else:
         _refuse(
             executor=executor if executor != "local" else None,
@@ -199,11 +205,11 @@ def reproduce(
             _write_outlines(results, budget, plans)
             jobs, moved = _begin(results, plans, rounds, retry_failed)
             results.add_experiments(budget, names)
-            driver = Driver(results, jobs, watch or Watch(), asked_to_stop)
+            driver = Driver(results, jobs, watch or Callback(), asked_to_stop)
             driver.run("alone", 1, cores)
             for job in jobs:
                 if job.plan.budget.whole_selection and job.step is not None:
-                    select_cell(results, job, jobs, options, watch or Watch())
+                    driver.run_here(job, **place)
             driver.run("together", count, 1)
     return Reproduction(results.path, tuple(jobs), (*unknown, *moved))
 
@@ -219,23 +225,19 @@ def _begin(
 ) -> tuple[list[Job], list[Path]]:
     jobs: dict[int, Job] = {}
     moved = []
-    # Lenders first: whether a loan is outdated shows once they are as they will be.
-    for number, plan in sorted(enumerate(plans), key=lambda entry: lender_of(entry[1]) is not None):
-        searches = any(job.step == 0 and _lends(job.plan, plan) for job in jobs.values())
-        outdated = partial(outdated_loan, plan, results=results, lender_searches=searches)
+    # Sources of settings first: what took them over is outdated once they are something else.
+    sources = {number: settings_source(plan) for number, plan in enumerate(plans)}
+    for number in sorted(sources, key=lambda number: sources[number] is not None):
+        plan, source = plans[number], sources[number]
+        searches = source is not None and any(
+            job.step == 0 and job.plan.label == source.label for job in jobs.values()
+        )
+        outdated = partial(settings_outdated, plan, results=results, source_searches=searches)
         cell, aside = results.begin(plan, outdated)
-        jobs[number] = Job(plan, cell, number, rounds, retry and cell["status"] == "failed")
+        jobs[number] = Job(plan, cell, number, rounds, retry and cell.status == "failed")
         if aside is not None:
             moved.append(aside)
     return [jobs[number] for number in sorted(jobs)], moved
-
-
-def _lends(one: CellPlan, other: CellPlan) -> bool:
-    lender = lender_of(other)
-    return lender is not None and (lender.experiment.name, lender.name) == (
-        one.experiment.name,
-        one.name,
-    )
 
 
 def _move_unknown(results: ResultsDirectory, budget: str, names: Sequence[str]) -> list[Path]:
@@ -258,8 +260,7 @@ def _write_outlines(results: ResultsDirectory, budget: str, plans: Sequence[Cell
         there = results.constant_there(name)
         constant = {key: there[key] for key in there if key in measured}
         constant |= constant_predictor(mine)
-        about = outline(find_experiment(name), budget, rows, constant)
-        results.write_experiment(name, about)
+        results.write_outline(outline(find_experiment(name), budget, rows, constant))
 
 
 @contextmanager

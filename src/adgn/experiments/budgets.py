@@ -36,7 +36,7 @@ class Budget:
 
     Attributes:
         text: In words.
-        search: How settings are found; `None`: the protocol's defaults, or borrowed ones.
+        search: How settings are found; `None`: the protocol's defaults, or those taken over.
         seeds: How many of the protocol's initialisations the final runs have; `None`: all.
         splits: Which splits they have; `None`: all.
         settings: Of all runs, nested.

@@ -4,92 +4,50 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from pydantic import Field
+
 from adgn._util.suggestions import unknown_name
 from adgn.data.published import published_value
+from adgn.experiments import records
+from adgn.experiments.records import Published
 from adgn.nn import model_spec
 from adgn.training import TrainConfig
 
-__all__ = ["Column", "Experiment", "Kind", "Metric", "PublishedCell", "Row"]
+__all__ = ["Column", "Experiment", "Metric", "Row"]
 
-Kind = Literal["scores", "seconds", "depth"]
 Settings = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Metric:
-    """The number in a cell.
+class Metric(records.Metric):
+    """The number in a cell, and the split that it is measured on."""
 
-    Attributes:
-        name: Of the score in a run's result.
-        title: In words.
-        higher_is_better: Which way is better.
-        unit: `"%"`: values are shares, shown times 100.
-        split: The split that it is measured on.
-    """
-
-    name: str
-    title: str
-    higher_is_better: bool
-    unit: str = ""
     split: Literal["train", "val", "test"] = "test"
 
 
-@dataclass(frozen=True)
-class PublishedCell:
-    """A number of the paper in the unit of the experiment's metric, and where it stands there."""
-
-    mean: float
-    std: float | None
-    row: str
-    column: str
-
-
-@dataclass(frozen=True)
-class Row:
+class Row(records.Row):
     """A method of a table.
 
     Attributes:
-        key: Its name in files and on the command line.
-        title: As the table prints it.
-        model: The model.
         settings: What distinguishes the row from others of the same model, nested.
         quotes: Published values by column that `adgn.data.published` does not have.
     """
 
-    key: str
-    title: str
     model: str
-    settings: Settings = field(default_factory=dict)
-    quotes: Mapping[str, PublishedCell] | None = None
+    settings: Settings = Field(default_factory=dict)
+    quotes: dict[str, Published] | None = None
 
 
-@dataclass(frozen=True)
-class Column:
-    """A task of a table, with a number of layers in figures over the depth.
+class Column(records.Column):
+    """A task of a table, with nested settings."""
 
-    Attributes:
-        key: Its name in files.
-        title: As the table prints it.
-        task: The task.
-        settings: Nested settings of the task.
-        note: What a reader should know about it.
-        layers: The number of layers, where it is fixed.
-        group: The data set, where a column is a number of layers of it.
-    """
-
-    key: str
-    title: str
     task: str
-    settings: Settings = field(default_factory=dict)
-    note: str | None = None
-    layers: int | None = None
-    group: str | None = None
+    settings: Settings = Field(default_factory=dict)
 
 
-Lookup = Callable[[Row, Column, TrainConfig], PublishedCell | None]
+Lookup = Callable[[Row, Column, TrainConfig], Published | None]
 
 
-def published_score(row: Row, column: Column, config: TrainConfig) -> PublishedCell | None:
+def published_score(row: Row, column: Column, config: TrainConfig) -> Published | None:
     """What the paper's tables say about a cell."""
     if row.quotes is not None:
         return row.quotes.get(column.key)
@@ -101,7 +59,7 @@ def published_score(row: Row, column: Column, config: TrainConfig) -> PublishedC
     )
     if value is None:
         return None
-    return PublishedCell(value.mean, value.std, value.row, value.column)
+    return Published(mean=value.mean, std=value.std, row=value.row, column=value.column)
 
 
 @dataclass(frozen=True)
@@ -119,22 +77,22 @@ class Experiment:
         notes: What a reader must know before trusting a number.
         published: Finds the paper's number of a cell.
         settings_of: Settings that depend on both the row and the column, nested.
-        borrows: The experiment whose selected settings are taken over.
+        settings_from: The experiment whose selected settings are taken over.
         quoted: Published rows of methods that are not run: title, and values by column.
     """
 
     name: str
     title: str
     summary: str
-    kind: Kind
+    kind: Literal["scores", "seconds", "depth"]
     metric: Metric
     rows: tuple[Row, ...]
     columns: tuple[Column, ...]
     notes: tuple[str, ...] = ()
     published: Lookup = published_score
     settings_of: Callable[[Row, Column], Settings] = lambda row, column: {}
-    borrows: str | None = None
-    quoted: Mapping[str, Mapping[str, PublishedCell]] = field(default_factory=dict)
+    settings_from: str | None = None
+    quoted: Mapping[str, Mapping[str, Published]] = field(default_factory=dict)
 
     def row(self, key: str) -> Row:
         """The row of this key."""

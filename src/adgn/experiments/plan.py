@@ -8,15 +8,14 @@ from functools import cached_property
 from typing import Any
 
 from adgn.experiments.budgets import SEARCH_SEED, Budget, find_budget
-from adgn.experiments.definition import Column, Experiment, PublishedCell, Row
-from adgn.experiments.registry import find_experiment
+from adgn.experiments.definition import Column, Experiment, Row
+from adgn.experiments.records import FORMAT, Cell, Published
+from adgn.experiments.tables import find_experiment
 from adgn.selection import Protocol, Run, named_space, protocol_of
 from adgn.selection.spaces import SearchSpace, check_space, nested
 from adgn.training import TrainConfig, resolve_config
 
-__all__ = ["FORMAT", "CellPlan", "plan_cell", "planned_columns"]
-
-FORMAT = 1  # of the files of a results directory
+__all__ = ["CellPlan", "plan_cell", "planned_columns"]
 
 
 @dataclass(frozen=True)
@@ -109,9 +108,40 @@ class CellPlan:
         """The configuration of a run."""
         return resolve_config(self.base, nested(settings), run.settings())
 
-    def published(self) -> PublishedCell | None:
+    def published(self) -> Published | None:
         """The paper's number."""
         return self.experiment.published(self.row, self.column, self.base)
+
+    def new_cell(self) -> Cell:
+        """The cell before anything was done."""
+        return Cell(
+            format=FORMAT,
+            experiment=self.experiment.name,
+            row=self.row.key,
+            column=self.column.key,
+            budget=self.budget_name,
+            status="waiting",
+            fingerprint=self.fingerprint,
+            planned_runs=self.planned_runs,
+            published=self.published(),
+        )
+
+    def next_step(self, cell: Cell) -> int | None:
+        """The step to be done next: 0 finds the settings, k is the k-th round; `None`: all is done.
+
+        A failed cell goes on where it failed.
+        """
+        if self.budget.whole_selection or self.experiment.kind == "seconds":
+            return None if cell.status == "done" else 0
+        if cell.search is None:
+            return 0
+        numbers = range(1, len(self.rounds) + 1)
+        return next((number for number in numbers if self.missing_runs(cell, number)), None)
+
+    def missing_runs(self, cell: Cell, number: int) -> list[Run]:
+        """The runs of a round, counted from 1, that a cell does not have yet."""
+        there = {(run.seed, run.split) for run in cell.runs}
+        return [run for run in self.rounds[number - 1] if (run.seed, run.split) not in there]
 
     @cached_property
     def fingerprint(self) -> str:
@@ -121,7 +151,7 @@ class CellPlan:
             config.pop(key)
         config["task"].pop("root", None)
         # Words and estimates do not count, and the settings are part of the configuration above.
-        search = self.budget.search
+        experiment, search = self.experiment, self.budget.search
         budget = {
             "search": None if search is None else [asdict(search), SEARCH_SEED],
             "seeds": self.budget.seeds,
@@ -131,8 +161,8 @@ class CellPlan:
         }
         about = {
             "format": FORMAT,
-            "experiment": [self.experiment.name, self.experiment.kind, self.experiment.borrows],
-            "metric": [self.experiment.metric.name, self.experiment.metric.split],
+            "experiment": [experiment.name, experiment.kind, experiment.settings_from],
+            "metric": [experiment.metric.name, experiment.metric.split],
             "cell": [self.row.key, self.column.key],
             "fixed": self.fixed,
             "budget": [self.budget_name, budget],

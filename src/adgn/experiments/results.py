@@ -1,16 +1,21 @@
 """A results directory: where everything of a reproduction lies."""
 
-import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
-from typing import Any
 
 import adgn
-from adgn._util.jsontext import parse_json
 from adgn._util.names import check_name
-from adgn.experiments.cells import Cell, new_cell, read_cell, write_cell
-from adgn.experiments.errors import ReproductionError, unwritable
-from adgn.experiments.plan import FORMAT, CellPlan
+from adgn.experiments.errors import ReproductionError
+from adgn.experiments.plan import CellPlan
+from adgn.experiments.records import (
+    FORMAT,
+    Cell,
+    Head,
+    Moments,
+    Outline,
+    read_record,
+    write_record,
+)
 from adgn.training.files import RUN_AGAIN, write_atomically
 
 __all__ = ["Outdated", "ResultsDirectory"]
@@ -33,12 +38,7 @@ class ResultsDirectory:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.about = self.path / "reproduction.json"
-
-    @staticmethod
-    def around(work_folder: Path) -> "ResultsDirectory":
-        """The directory that a cell's work folder lies in."""
-        return ResultsDirectory(work_folder.parents[2])
+        self.head_file = self.path / "reproduction.json"
 
     def cell_file(self, plan: CellPlan) -> Path:
         """The file of a cell."""
@@ -50,8 +50,16 @@ class ResultsDirectory:
 
     def cell(self, plan: CellPlan) -> Cell | None:
         """What was measured for a cell; `None` where that is nothing, or of another definition."""
-        cell = read_cell(self.cell_file(plan))
-        return cell if cell is not None and cell["fingerprint"] == plan.fingerprint else None
+        cell = self._read_cell(plan)
+        return cell if cell is not None and cell.fingerprint == plan.fingerprint else None
+
+    def _read_cell(self, plan: CellPlan) -> Cell | None:
+        file = self.cell_file(plan)
+        return read_record(file, Cell, ReproductionError) if file.exists() else None
+
+    def write_cell(self, plan: CellPlan, cell: Cell) -> None:
+        """Writes what was measured for a cell."""
+        write_record(self.cell_file(plan), cell)
 
     def open(self, budget: str) -> None:
         """Makes the directory, or checks that it is one of this budget and version.
@@ -61,11 +69,11 @@ class ResultsDirectory:
         """
         if self.path.exists() and not self.path.is_dir():
             raise ReproductionError(f"--out={self.path} is a file; choose a folder")
-        if self.about.exists():
-            about = self._read_about()
-            if about["budget"] != budget:
+        if self.head_file.exists():
+            found = self._read_head().budget
+            if found != budget:
                 raise ReproductionError(
-                    f"{self.path} holds results of the budget {about['budget']!r}, not {budget!r}; "
+                    f"{self.path} holds results of the budget {found!r}, not {budget!r}; "
                     "choose another --out"
                 )
         elif self._has_something():
@@ -74,7 +82,7 @@ class ResultsDirectory:
                 "--out"
             )
         else:
-            self._write_about(budget, [])
+            self._write_head(budget, ())
 
     def _has_something(self) -> bool:
         try:
@@ -88,34 +96,16 @@ class ResultsDirectory:
 
     def add_experiments(self, budget: str, names: Iterable[str]) -> None:
         """Names experiments in reproduction.json; their files must be there already."""
-        known = self._read_about()["experiments"]
-        self._write_about(budget, [*known, *(name for name in names if name not in known)])
+        known = self._read_head().experiments
+        self._write_head(budget, (*known, *(name for name in names if name not in known)))
 
-    def _write_about(self, budget: str, experiments: list[str]) -> None:
-        about = {
-            "format": FORMAT,
-            "adgn": adgn.__version__,
-            "budget": budget,
-            "experiments": experiments,
-        }
-        self._write(self.about, about)
+    def _write_head(self, budget: str, experiments: tuple[str, ...]) -> None:
+        version = adgn.__version__
+        head = Head(format=FORMAT, adgn=version, budget=budget, experiments=experiments)
+        write_record(self.head_file, head)
 
-    def _read_about(self) -> dict[str, Any]:
-        try:
-            about: dict[str, Any] = parse_json(self.about.read_bytes())
-            version, _, _ = about["format"], about["budget"], about["experiments"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ReproductionError(
-                f"{self.about} cannot be read ({error!r}); choose another --out"
-            ) from error
-        if version != FORMAT:
-            newer = isinstance(version, int) and version > FORMAT
-            raise ReproductionError(
-                f"{self.path} was made by adgn {about.get('adgn', 'unknown')} in format {version}; "
-                f"this adgn {adgn.__version__} writes format {FORMAT}: "
-                + ("update adgn, or choose another --out" if newer else "choose another --out")
-            )
-        return about
+    def _read_head(self) -> Head:
+        return read_record(self.head_file, Head, ReproductionError)
 
     def begin(self, plan: CellPlan, outdated: Outdated | None = None) -> tuple[Cell, Path | None]:
         """The cell as it is so far, and where results of another definition were moved, if any.
@@ -125,23 +115,23 @@ class ResultsDirectory:
             outdated: Told a cell of the same definition; says whether it does not serve all the
                 same.
         """
-        cell = read_cell(self.cell_file(plan))
+        cell = self._read_cell(plan)
         moved = None
         if cell is not None and (
-            cell["fingerprint"] != plan.fingerprint or (outdated is not None and outdated(cell))
+            cell.fingerprint != plan.fingerprint or (outdated is not None and outdated(cell))
         ):
-            moved = self._move_aside(plan, str(cell["fingerprint"]))
+            moved = self._move_aside(plan, str(cell.fingerprint))
             cell = None
         elif self.work_folder(plan).exists() and self._work_of(plan) != plan.fingerprint:
             # Work of another definition: runs in it must not be taken for the cell's own.
             moved = self._move_aside(plan, self._work_of(plan) or "unknown", cell_too=cell is None)
         if cell is None:
-            cell = new_cell(plan)
-            write_cell(self.cell_file(plan), cell)
-        elif cell["published"] != (published := new_cell(plan)["published"]):
+            cell = plan.new_cell()
+            self.write_cell(plan, cell)
+        elif cell.published != (published := plan.published()):
             # Not measured, and so no reason to measure again: but it may have been corrected.
-            cell = {**cell, "published": published}
-            write_cell(self.cell_file(plan), cell)
+            cell = cell.model_copy(update={"published": published})
+            self.write_cell(plan, cell)
         return cell, moved
 
     def move_unknown(self, experiment: str, known: Collection[str]) -> list[Path]:
@@ -152,8 +142,8 @@ class ResultsDirectory:
             known: The names of its cells.
         """
         files = sorted((self.path / experiment / "cells").glob("*--*.json"))
-        strange = [file.stem for file in files if file.stem not in known]
-        return [self._move(experiment, name, "unknown") for name in strange]
+        unknown = [file.stem for file in files if file.stem not in known]
+        return [self._move(experiment, name, "unknown") for name in unknown]
 
     def claim_work(self, plan: CellPlan) -> Path:
         """The folder of a cell's studies and runs, made and marked as belonging to its plan."""
@@ -199,34 +189,16 @@ class ResultsDirectory:
             ) from error
         return target
 
-    def write_experiment(self, name: str, about: Mapping[str, Any]) -> None:
+    def write_outline(self, outline: Outline) -> None:
         """Writes what the table of an experiment is."""
-        self._write(self.path / name / "experiment.json", about)
+        write_record(self.path / outline.name / "experiment.json", outline)
 
     def rows_there(self, experiment: str) -> set[str]:
         """Keys of rows that have cells."""
         cells = self.path / experiment / "cells"
         return {file.name.partition("--")[0] for file in cells.glob("*--*.json")}
 
-    def constant_there(self, experiment: str) -> dict[str, Any]:
+    def constant_there(self, experiment: str) -> dict[str, Moments]:
         """The constant predictor in columns that were measured in earlier calls."""
         file = self.path / experiment / "experiment.json"
-        try:
-            constant: dict[str, Any] = parse_json(file.read_bytes())["constant"]
-        except FileNotFoundError:
-            return {}
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ReproductionError(
-                f"{file} cannot be read ({error!r}); move it away to have it written again"
-            ) from error
-        return constant
-
-    @staticmethod
-    def _write(path: Path, content: Mapping[str, Any]) -> None:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise unwritable(path.parent, error) from error
-        write_atomically(
-            path, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode(), RUN_AGAIN
-        )
+        return read_record(file, Outline, ReproductionError).constant if file.exists() else {}

@@ -1,52 +1,169 @@
-"""One step of a cell: finding its settings, a round of its runs, or a measurement of time."""
+"""A step of a cell: its settings (`select`), a round of its runs (`replicate`), or its time."""
 
 import math
 import shutil
 import threading
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from adgn.experiments.borrowing import borrowed_settings
-from adgn.experiments.budgets import SEARCH_SEED
-from adgn.experiments.cells import Cell, plain, summarised
-from adgn.experiments.plan import CellPlan
+from adgn._util.environment import environment, load_average
+from adgn.experiments.budgets import SEARCH_SEED, Search
+from adgn.experiments.plan import CellPlan, plan_cell
+from adgn.experiments.records import Cell, Curve, Failure, Moments, RunRecord, SearchRecord
 from adgn.experiments.results import ResultsDirectory
-from adgn.experiments.trees import add_normalised
-from adgn.host import load_average
-from adgn.selection import Run, grid_size, protocol_of, select
+from adgn.experiments.tables import add_normalised
+from adgn.experiments.taken_over import taken_over_settings
+from adgn.selection import (
+    ExecutorError,
+    Run,
+    SelectionResult,
+    StorageError,
+    grid_size,
+    protocol_of,
+    select,
+)
 from adgn.selection.executors import Poll
+from adgn.selection.replicate import StopCallback, held, read_scores, replicate, run_record
 from adgn.selection.worker import WorkerSpec, work
-from adgn.training import Interrupted, Observer, RunDirectory, Trainer, to_toml, train
+from adgn.training import (
+    Interrupted,
+    Observer,
+    RunDirectory,
+    TrainConfig,
+    Trainer,
+    shared_data,
+    to_toml,
+    train,
+)
 
-__all__ = ["StepFailedError", "do_step", "learning_curve"]
+__all__ = ["StepOrder", "do_step", "failed_cell", "handle"]
 
 CURVE_POINTS = 120
-Save = Callable[[Cell], None]
+_LOCK_SECONDS = 300.0  # the worker of a driver that was killed may still be writing
 
 
-class StepFailedError(RuntimeError):
-    """A run of a step failed; `run` names it."""
+@dataclass(frozen=True)
+class StepOrder:
+    """A step of a cell, by names.
 
-    def __init__(self, run: str) -> None:
-        super().__init__(run)
-        self.run = run
+    Attributes:
+        step: 0: the settings, a whole study, or a measurement of time; k: the k-th round of runs.
+        retry: Run trials of the search again that crashed.
+    """
+
+    out: str
+    experiment: str
+    row: str
+    column: str
+    budget: str
+    step: int
+    retry: bool = False
 
 
-class _StopObserver(Observer):
-    def __init__(self, stop: threading.Event) -> None:
-        self.stop = stop
+def handle(message: Mapping[str, Any], stop: threading.Event) -> str:
+    """Does a step as a process of its own, see `adgn._util.processes`.
 
-    def on_step(self, trainer: Trainer) -> None:
-        if self.stop.is_set():
-            trainer.request_stop()
+    `message` is a `StepOrder` and the number of `threads`.
+    """
+    torch.set_num_threads(message["threads"])
+    return do_step(StepOrder(**{k: v for k, v in message.items() if k != "threads"}), stop)
 
 
-class _HereExecutor:
+def do_step(order: StepOrder, stop: threading.Event, **place: Any) -> str:
+    """Does a step, or goes on with it; a failure is written into the cell.
+
+    Args:
+        order: Which step.
+        stop: Set when it is to stop at a place from which it can go on.
+        **place: For a cell that is a whole study: where its trials run, as arguments of `select`.
+
+    Returns:
+        `"done"`, `"failed"` or `"interrupted"`.
+
+    Raises:
+        ExecutorError, StorageError: Of the place, not of this cell: all others would fail alike.
+    """
+    plan = plan_cell(order.experiment, order.row, order.column, order.budget)
+    results = ResultsDirectory(order.out)
+    folder = results.claim_work(plan)
+    try:
+        with held(folder / ".lock", stop, _LOCK_SECONDS), shared_data():
+            cell = results.cell(plan) or plan.new_cell()
+            try:
+                for state in _states(plan, cell, order, results, stop, place):
+                    cell = state
+                    results.write_cell(plan, cell)
+            except Interrupted:
+                raise
+            except Exception as error:
+                of_all = ExecutorError if place.get("storage") is None else StorageError
+                if isinstance(error, of_all | ExecutorError):
+                    raise
+                trace = "".join(traceback.format_exception(error))
+                message = f"{type(error).__name__}: {error}"
+                failed = failed_cell(cell, message, trace, _failed_run(plan, cell, order.step))
+                results.write_cell(plan, failed)
+                return "failed"
+    except Interrupted:
+        return "interrupted"
+    return "done"
+
+
+def failed_cell(cell: Cell, message: str, trace: str = "", run: str | None = None) -> Cell:
+    """The cell with the mark of a failure; what it has measured stays."""
+    error = Failure(message=message, traceback=trace, run=run)
+    return cell.model_copy(update={"status": "failed", "error": error})
+
+
+def _failed_run(plan: CellPlan, cell: Cell, step: int) -> str | None:
+    if plan.experiment.kind == "seconds":
+        return Run(plan.base.seed).name
+    missing = [] if step == 0 else plan.missing_runs(cell, step)
+    return "search" if step == 0 else missing[0].name if missing else None
+
+
+def _states(
+    plan: CellPlan,
+    cell: Cell,
+    order: StepOrder,
+    results: ResultsDirectory,
+    stop: threading.Event,
+    place: Mapping[str, Any],
+) -> Iterator[Cell]:
+    """Does a step and yields the cell whenever there is something new in it."""
+    # A failure of before is over once this step has something to save.
+    status = "partial" if cell.runs else "waiting"
+    cell = cell.model_copy(update={"status": status, "error": None})
+    folder = results.work_folder(plan)
+    if plan.experiment.kind == "seconds":
+        yield _timed(plan, cell, stop)
+    elif plan.budget.whole_selection:
+        yield _whole_study(plan, cell, folder / "search", order.retry, place)
+    elif order.step == 0:
+        yield _with_settings(plan, cell, results, order.retry, stop)
+    else:
+        config_of = partial(plan.config, cell.settings)
+        for run, result in replicate(
+            plan.missing_runs(cell, order.step),
+            config_of,
+            lambda run: folder / "runs" / run.name,
+            should_stop=stop.is_set,
+            evaluate_test=True,
+        ):
+            directory = RunDirectory(folder / "runs" / run.name)
+            cell = _with_run(plan, cell, run, config_of(run), result["scores"], directory)
+            yield cell
+
+
+class _InProcessExecutor:
     """Runs a study's trials in this process, with the threads that it has."""
 
     def __init__(self, stop: threading.Event) -> None:
@@ -58,97 +175,58 @@ class _HereExecutor:
             raise Interrupted("stopped during a search", 0)
 
 
-def do_step(
-    plan: CellPlan,
-    cell: Cell,
-    step: int,
-    work_folder: Path,
-    stop: threading.Event,
-    save: Save,
-    *,
-    retry: bool = False,
-) -> None:
-    """Does one step of a cell, or goes on with it; `save` is given every new state of the cell.
-
-    Args:
-        plan: The plan of the cell.
-        cell: What is known about it so far.
-        step: 0: the settings, or a measurement of time; k: the k-th round of runs.
-        work_folder: The cell's folder for studies and runs.
-        stop: Set when the step is to stop at a place from which it can go on.
-        save: Keeps the cell.
-        retry: Run trials of the search again that crashed.
-
-    Raises:
-        Interrupted: It was stopped.
-        StepFailedError: A run failed; its cause is attached.
-    """
-    # A failure of before is over once this step has something to save.
-    cell = {**cell, "status": "partial" if cell["runs"] else "waiting", "error": None}
-    if plan.experiment.kind == "seconds":
-        save(_timed(plan, cell, stop))
-    elif step == 0:
-        save(_with_settings(plan, cell, work_folder, stop, retry))
-    else:
-        for run in plan.rounds[step - 1]:
-            if any(
-                (record["seed"], record["split"]) == (run.seed, run.split)
-                for record in cell["runs"]
-            ):
-                continue
-            try:
-                cell = _with_run(plan, cell, run, work_folder / "runs" / run.name, stop)
-            except Interrupted:
-                raise
-            except Exception as error:
-                raise StepFailedError(run.name) from error
-            save(cell)
-
-
 def _with_settings(
-    plan: CellPlan, cell: Cell, work_folder: Path, stop: threading.Event, retry: bool
+    plan: CellPlan, cell: Cell, results: ResultsDirectory, retry: bool, stop: threading.Event
 ) -> Cell:
-    search, space = plan.budget.search, plan.space
-    if search is None or space is None:
-        settings, how = borrowed_settings(plan, ResultsDirectory.around(work_folder))
-        about = {"space": {}, "trials": 0, "failed": 0, "how": how, "seconds": 0.0}
-        return {**cell, "search": about, "settings": settings}
-    usual = protocol_of(plan.base)
-    settings = {} if search.max_epochs is None else {"loop": {"max_epochs": search.max_epochs}}
+    search = plan.budget.search
+    if search is None:
+        settings, how = taken_over_settings(plan, results)
+        return cell.model_copy(update={"search": _no_search(how), "settings": settings})
+    seeds = protocol_of(plan.base).seeds[: search.seeds]
     base = plan.base.model_dump(mode="json")
-    for section, values in settings.items():
-        base[section] = {**base[section], **values}
-    result = select(
-        plan.column.task,
-        model=plan.row.model,
-        space=space,
-        search="random",
-        trials=search.trials or grid_size(space),
-        executor=_HereExecutor(stop),
+    if search.max_epochs is not None:
+        base["loop"]["max_epochs"] = search.max_epochs
+    folder = results.work_folder(plan) / "search"
+    result = _select(
+        plan,
+        folder,
         study=f"{plan.experiment.name}-{plan.name}",
-        folder=work_folder / "search",
         settings=base,
-        seeds=usual.seeds[: search.seeds],
+        search="random",
+        trials=search.trials or grid_size(plan.space or {}),
+        executor=_InProcessExecutor(stop),
+        seeds=seeds,
         splits=search.splits,
         seed=SEARCH_SEED,
         retry_failed=retry,
         evaluate_test=False,
     )
-    shutil.rmtree(work_folder / "search" / "runs", ignore_errors=True)  # large, and not needed
-    about = {
-        "space": space,
-        "trials": result.counts["total"],
-        "failed": result.counts["failed"],
-        "how": _how(plan, result.counts["total"], len(usual.seeds[: search.seeds])),
-        "seconds": result.record["trial_seconds"],
-    }
-    return {**cell, "search": about, "settings": result.settings}
+    shutil.rmtree(folder / "runs", ignore_errors=True)  # large, and not needed
+    about = _search_record(plan, result, _how(plan, search, result.counts["total"], len(seeds)))
+    return cell.model_copy(update={"search": about, "settings": result.settings})
 
 
-def _how(plan: CellPlan, trials: int, seeds: int) -> str:
-    search, size = plan.budget.search, grid_size(plan.space or {})
-    if search is None:
-        return "no search"
+def _select(plan: CellPlan, folder: Path, **options: Any) -> SelectionResult:
+    task, model = plan.column.task, plan.row.model
+    return select(task, model=model, space=plan.space, folder=folder, **options)
+
+
+def _search_record(plan: CellPlan, result: SelectionResult, how: str) -> SearchRecord:
+    return SearchRecord(
+        space=plan.space or {},
+        trials=result.counts["total"],
+        failed=result.counts["failed"],
+        how=how,
+        seconds=result.record["trial_seconds"],
+    )
+
+
+def _no_search(how: str) -> SearchRecord:
+    return SearchRecord(trials=0, failed=0, how=how, seconds=0.0)
+
+
+def _how(plan: CellPlan, search: Search, trials: int, seeds: int) -> str:
+    size = grid_size(plan.space or {})
     parts = [
         f"all {size} configurations"
         if trials >= size
@@ -156,51 +234,114 @@ def _how(plan: CellPlan, trials: int, seeds: int) -> str:
         f"{seeds} initialisation{'s' if seeds > 1 else ''}",
     ]
     if search.splits is not None:
-        parts.append(
-            f"{'split' if len(search.splits) == 1 else 'splits'} "
-            f"{', '.join(map(str, search.splits))}"
-        )
+        several = "" if len(search.splits) == 1 else "s"
+        parts.append(f"split{several} {', '.join(map(str, search.splits))}")
     parts.append(f"at most {search.max_epochs or plan.base.loop.max_epochs} epochs")
     return ", ".join(parts)
 
 
-def _with_run(plan: CellPlan, cell: Cell, run: Run, folder: Path, stop: threading.Event) -> Cell:
-    if stop.is_set():
-        raise Interrupted("stopped between two runs", 0)
-    config = plan.config(cell["settings"], run)
-    directory = RunDirectory(folder)
-    if directory.result() is not None:
-        directory.begin(config)  # raises where it is the result of another configuration
-    else:
-        train(config, run_dir=folder, resume=True, observers=[_StopObserver(stop)])
-        # A finished run is never resumed, and its state is several times as large as its weights.
-        shutil.rmtree(directory.states.folder, ignore_errors=True)
+def _whole_study(
+    plan: CellPlan, cell: Cell, folder: Path, retry: bool, place: Mapping[str, Any]
+) -> Cell:
+    """A cell of the full budget: one study over the whole space, by the task's own protocol."""
+    result = _select(
+        plan,
+        folder,
+        study=f"{plan.experiment.name}-{plan.name}-{plan.fingerprint[:8]}",
+        settings=plan.base.model_dump(mode="json"),
+        retry_failed=retry,
+        **place,
+    )
+    how = f"grid, all {grid_size(plan.space or {})} configurations, {result.record['rule']}"
+    found = {
+        "runs": (),
+        "search": _search_record(plan, result, how),
+        "settings": result.settings,
+        "settings_by_split": result.record["settings_by_split"],
+    }
+    cell = cell.model_copy(update=found)
+    for record in result.record["runs"]:
+        run = Run(record["seed"], record["split"])
+        config = plan.config(result.by_split.get(run.split or 0, result.settings), run)
+        scores = {split: dict(values) for split, values in record["scores"].items()}
+        directory = RunDirectory(result.folder / record["folder"])
+        cell = _with_run(plan, cell, run, config, scores, directory)
+    return cell
+
+
+def _with_run(
+    plan: CellPlan,
+    cell: Cell,
+    run: Run,
+    config: TrainConfig,
+    scores: dict[str, dict[str, Any]],
+    directory: RunDirectory,
+) -> Cell:
+    """The cell with one more run. The directory is empty where somebody has cleared it away."""
     result = directory.result() or {}
-    scores = result["scores"]
-    notes = list(result["notes"])
+    notes = list(result.get("notes", ()))
     if plan.experiment.name == "trees":
         notes.append(f"normalised accuracy {add_normalised(config, scores):.2f}")
-    record = {
-        "seed": run.seed,
-        "split": run.split,
-        "scores": scores,
-        "epochs": result["epochs"],
-        "best_epoch": result["best_epoch"],
-        "seconds": result["seconds"],
+    found: dict[str, Any] = {
+        "runs": (*cell.runs, RunRecord(**run_record(run, scores, result))),
     }
-    first = not cell["runs"]
-    cell = {**cell, "runs": [*cell["runs"], record]}
-    if first:
-        cell.update(
-            config=to_toml(config),
-            curve=learning_curve(plan, directory.history()),
-            parameters=result["parameters"]["total"],
-            notes=notes,
-        )
-    return summarised(plan, cell)
+    if not cell.runs:
+        found |= {
+            "config": to_toml(config),
+            "curve": _learning_curve(plan, directory.history()),
+            "parameters": result.get("parameters", {}).get("total"),
+            "notes": tuple(notes),
+        }
+    return _summarised(plan, cell.model_copy(update=found))
 
 
-def learning_curve(plan: CellPlan, history: list[dict[str, Any]]) -> dict[str, Any] | None:
+def _summarised(plan: CellPlan, cell: Cell) -> Cell:
+    """The cell with means and spreads over the runs that it has."""
+    runs = {Run(run.seed or 0, run.split): run for run in cell.runs}
+    by_split = {
+        split: _summaries(plan, {run: record.scores[split] for run, record in runs.items()})
+        for split in ("train", "val", "test")
+        if runs and all(split in record.scores for record in runs.values())
+    }
+    metric = plan.experiment.metric
+    times = [(run.seconds or 0.0) / run.epochs for run in cell.runs if run.epochs]
+    found = {
+        "status": "done" if len(runs) >= plan.planned_runs else "partial" if runs else "waiting",
+        "error": None,
+        "train": by_split.get("train", {}),
+        "validation": by_split.get("val", {}),
+        "test": by_split.get("test", {}),
+        "score": by_split.get(metric.split, {}).get(metric.name),
+        "seconds_per_epoch": _moments(times),
+        "date": datetime.now(timezone.utc).date().isoformat(),
+        "environment": _environment(),
+    }
+    return cell.model_copy(update=found)
+
+
+_environment = cache(environment)
+
+
+def _summaries(
+    plan: CellPlan, by_run: Mapping[Run, Mapping[str, float | None]]
+) -> dict[str, Moments]:
+    scores = {run: read_scores(values) for run, values in by_run.items()}
+    summaries = {
+        name: plan.protocol.summary({run: values[name] for run, values in scores.items()})
+        for name in next(iter(scores.values()))
+    }
+    return {name: Moments(mean=both.mean, std=both.std) for name, both in summaries.items()}
+
+
+def _moments(values: Sequence[float]) -> Moments | None:
+    if not values:
+        return None
+    mean = sum(values) / len(values)
+    spread = sum((value - mean) ** 2 for value in values)
+    return Moments(mean=mean, std=math.sqrt(spread / (len(values) - 1)) if values[1:] else None)
+
+
+def _learning_curve(plan: CellPlan, history: list[dict[str, Any]]) -> Curve | None:
     """The first run's scores over its epochs, thinned out; train and validation in one measure."""
     lines = [line for line in history if "val" in line or "train" in line]
     if not lines:
@@ -209,26 +350,18 @@ def learning_curve(plan: CellPlan, history: list[dict[str, Any]]) -> dict[str, A
     if len(lines) > CURVE_POINTS:
         share = (len(lines) - 1) / (CURVE_POINTS - 1)
         kept = [lines[round(share * number)] for number in range(CURVE_POINTS)]
-    metric = plan.experiment.metric
+    name = plan.experiment.metric.name
     if "val" not in lines[0]:  # the score is followed on the train split
-        values = {"train": [line["train"][metric.name] for line in kept], "val": []}
-        name = metric.name
-    elif metric.name == "log10_mse_paper":
-        name = metric.name
-        values = {
-            "train": [_log10(line["train_loss"]) for line in kept],
-            "val": [line["val"][name] for line in kept],
-        }
+        train, val = [line["train"][name] for line in kept], []
+    elif name == "log10_mse_paper":
+        train = [_log10(line["train_loss"]) for line in kept]
+        val = [line["val"][name] for line in kept]
     else:  # the train accuracy is not measured on the way; the loss is, on both
         name = "loss"
-        values = {
-            "train": [line["train_loss"] for line in kept],
-            "val": [line["val"]["loss"] for line in kept],
-        }
-    curve: dict[str, Any] = plain(
-        {"metric": name, "epochs": [line["epoch"] for line in kept], **values}
-    )
-    return curve
+        train = [line["train_loss"] for line in kept]
+        val = [line["val"]["loss"] for line in kept]
+    epochs = tuple(line["epoch"] for line in kept)
+    return Curve(metric=name, epochs=epochs, train=tuple(train), val=tuple(val))
 
 
 def _log10(value: float | None) -> float | None:
@@ -248,32 +381,18 @@ def _timed(plan: CellPlan, cell: Cell, stop: threading.Event) -> Cell:
     config = plan.config({"loop.max_epochs": epochs + 1}, Run(plan.base.seed))
     clock = _Clock()
     load = load_average()
-    try:
-        result = train(config, observers=[clock, _StopObserver(stop)], evaluate_test=False)
-    except Interrupted:
-        raise
-    except Exception as error:
-        raise StepFailedError(Run(plan.base.seed).name) from error
+    result = train(config, observers=[clock, StopCallback(stop.is_set)], evaluate_test=False)
     seconds = [after - before for before, after in zip(clock.times, clock.times[1:], strict=False)]
-    record: dict[str, Any] = {
-        "seed": config.seed,
-        "split": None,
-        "scores": {},
-        "epochs": epochs,
-        "best_epoch": result.best_epoch,
-        "seconds": sum(seconds),
-    }
-    cell = summarised(plan, {**cell, "runs": [record]})
-    mean = sum(seconds) / epochs
-    spread = math.sqrt(sum((s - mean) ** 2 for s in seconds) / (epochs - 1)) if epochs > 1 else None
-    measured = {"mean": mean, "std": spread}
-    how = f"no search; {epochs} epochs timed after a first one"
-    return {
-        **cell,
-        "search": {"space": {}, "trials": 0, "failed": 0, "how": how, "seconds": 0.0},
-        "score": measured,
-        "seconds_per_epoch": measured,
+    record = RunRecord(
+        seed=config.seed, epochs=epochs, best_epoch=result.best_epoch, seconds=sum(seconds)
+    )
+    cell = _summarised(plan, cell.model_copy(update={"runs": (record,)}))
+    measured = {
+        "search": _no_search(f"no search; {epochs} epochs timed after a first one"),
+        "score": _moments(seconds),
+        "seconds_per_epoch": _moments(seconds),
         "config": to_toml(config),
         "parameters": result.parameters["total"],
-        "notes": [f"{torch.get_num_threads()} threads, load average {load:.2f} before"],
+        "notes": (f"{torch.get_num_threads()} threads, load average {load:.2f} before",),
     }
+    return cell.model_copy(update=measured)

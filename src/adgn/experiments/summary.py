@@ -1,12 +1,13 @@
 """Tables of results and of plans, as text."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from adgn.experiments.api import plan_cells
 from adgn.experiments.budgets import BUDGETS
 from adgn.experiments.driver import Job
 from adgn.experiments.plan import CellPlan
+from adgn.experiments.records import Moments
 from adgn.selection import grid_size
 
 __all__ = ["Listing", "listing", "shown_score", "summary_tables"]
@@ -31,19 +32,20 @@ class Listing:
     budgets: list[list[str]]
 
 
-def shown_score(plan: CellPlan, score: Mapping[str, float | None] | None) -> str:
+def shown_score(plan: CellPlan, score: Moments | None) -> str:
     """A score with its spread, in the unit that people read.
 
     Example:
         >>> from adgn.experiments.plan import plan_cell
-        >>> shown_score(plan_cell("benchmarks", "gcn", "photo", "smoke"), {"mean": 0.5, "std": 0.1})
+        >>> plan = plan_cell("benchmarks", "gcn", "photo", "smoke")
+        >>> shown_score(plan, Moments(mean=0.5, std=0.1))
         '50.00 ± 10.00'
     """
     if score is None:
         return "–"
     unit = plan.experiment.metric.unit
     factor, digits = (100, 2) if unit == "%" else (1, 3 if unit == "s" else 4)
-    mean, std = score["mean"], score["std"]
+    mean, std = score.mean, score.std
     text = "not finite" if mean is None else f"{factor * mean:.{digits}f}"
     return text if mean is None or std is None else f"{text} ± {factor * std:.{digits}f}"
 
@@ -65,11 +67,11 @@ def summary_tables(jobs: Sequence[Job]) -> Iterator[Table]:
 
 def _shown(job: Job) -> str:
     cell = job.cell
-    text = shown_score(job.plan, cell["score"])
-    if cell["status"] == "failed":
-        return "failed" if cell["score"] is None else f"{text} (then failed)"
-    if cell["status"] == "partial":
-        return f"{text} ({len(cell['runs'])} of {cell['planned_runs']})"
+    text = shown_score(job.plan, cell.score)
+    if cell.status == "failed":
+        return "failed" if cell.score is None else f"{text} (then failed)"
+    if cell.status == "partial":
+        return f"{text} ({len(cell.runs)} of {cell.planned_runs})"
     return text
 
 

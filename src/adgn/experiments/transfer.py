@@ -48,7 +48,7 @@ class TransferOutcome:
         return self.error < 0.1 * self.constant
 
 
-Watch = Callable[[str], AbstractContextManager[Sequence[Observer]]]
+Callbacks = Callable[[str], AbstractContextManager[Sequence[Observer]]]
 
 
 def run_transfer(
@@ -57,7 +57,7 @@ def run_transfer(
     *,
     epochs: int = 10,
     seed: int = 0,
-    watch: Watch = lambda _: nullcontext(()),
+    watch: Callbacks = lambda _: nullcontext(()),
 ) -> Iterator[TransferOutcome]:
     """Trains each model at each distance on the line and yields the outcomes as they come.
 

@@ -1,6 +1,6 @@
 """The command that measures what a table has."""
 
-from adgn.experiments.registry import EXPERIMENTS
+from adgn.experiments.tables import EXPERIMENTS
 from adgn.report.results import TableResults
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from adgn._util.figures import figure_bytes, theme_css, themed_svg
-from adgn.experiments.registry import EXPERIMENTS
+from adgn.experiments.tables import EXPERIMENTS
 from adgn.report.charts import chart_notes, charts
 from adgn.report.csvfile import csv_table
 from adgn.report.drawing import panels_figure

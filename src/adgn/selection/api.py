@@ -1,12 +1,9 @@
 """Model selection from beginning to end."""
 
 import json
-import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import FrameType
 from typing import Any, Literal
 
 import optuna
@@ -15,6 +12,7 @@ from optuna.study import Study
 
 from adgn._util.jsontext import parse_json
 from adgn._util.names import check_name
+from adgn._util.processes import terminate_as_interrupt
 from adgn._util.suggestions import unknown_name
 from adgn.selection.definition import Prune, Search, StudyDefinition
 from adgn.selection.errors import SelectionError
@@ -40,11 +38,10 @@ from adgn.training.devices import resolve_device
 from adgn.training.files import RUN_AGAIN, write_atomically
 from adgn.training.memory import check_run_memory
 
-__all__ = ["StudyFolder", "check_place", "select", "terminate_as_interrupt"]
+__all__ = ["StudyFolder", "check_place", "select"]
 
 ROOT = Path("studies")
-_INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
-Watch = Callable[[StudyStatus], None]
+StatusCallback = Callable[[StudyStatus], None]
 
 
 class StudyFolder:
@@ -147,7 +144,7 @@ def select(
     evaluate_test: bool = True,
     heartbeat: int = HEARTBEAT_SECONDS,
     grace: int = GRACE_SECONDS,
-    watch: Watch | None = None,
+    watch: StatusCallback | None = None,
     progress: Progress | None = None,
 ) -> SelectionResult:
     """Selects a configuration by its validation score, and gives its test score.
@@ -249,7 +246,7 @@ def _run(
     spec: WorkerSpec,
     study: Study,
     definition: StudyDefinition,
-    watch: Watch | None,
+    watch: StatusCallback | None,
     asked_to_stop: threading.Event,
 ) -> None:
     def poll() -> None:
@@ -362,27 +359,3 @@ def _definition(
     )
     definition.check()
     return definition
-
-
-@contextmanager
-def terminate_as_interrupt() -> Iterator[threading.Event]:
-    """SIGTERM stops a study as Ctrl-C does; the event says that one of them came.
-
-    An exception that a signal raises is lost where Python happens to run a finaliser in that
-    moment; who waits for long looks at the event too.
-    """
-    asked = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield asked
-        return
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        asked.set()
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, interrupt) for number in _INTERRUPTS}
-    try:
-        yield asked
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -1,34 +1,26 @@
 """What a worker does with a trial: all its runs, in one process, on data that are loaded once."""
 
-import math
 import shutil
 import threading
 import time
 import traceback
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import optuna
-from filelock import FileLock, Timeout
 from optuna.study import Study
 from optuna.trial import FrozenTrial, Trial, TrialState
 
 from adgn.selection.definition import StudyDefinition, params_key
 from adgn.selection.protocols import Run
+from adgn.selection.replicate import held, read_scores, replicate, run_record
 from adgn.selection.study import kinds, sampler_for, trial_key
-from adgn.training import (
-    DivergedError,
-    Interrupted,
-    Observer,
-    RunDirectory,
-    Trainer,
-    TrainingError,
-    train,
-)
+from adgn.training import DivergedError, Interrupted, TrainingError
 
-__all__ = ["TrialObjective", "read_scores", "run_scores", "trial_scores"]
+__all__ = ["TrialObjective", "is_running", "trial_scores"]
 
 _POLL_SECONDS = 0.5
 
@@ -41,25 +33,8 @@ class _KnownFailureError(TrainingError):
         self.diverged = diverged
 
 
-class _Watcher(Observer):
-    """Stops a run when the worker is to stop, or when its trial was given to another worker."""
-
-    def __init__(self, trial: Trial, stop: threading.Event, every: float) -> None:
-        self.trial = trial
-        self.stop = stop
-        self.every = every
-        self.next_look = time.monotonic() + every
-
-    def on_step(self, trainer: Trainer) -> None:
-        if self.stop.is_set() or (time.monotonic() >= self.next_look and self.lost()):
-            trainer.request_stop()
-
-    def lost(self) -> bool:
-        self.next_look = time.monotonic() + self.every
-        return not _still_running(self.trial)
-
-
-def _still_running(trial: Trial) -> bool:
+def is_running(trial: Trial) -> bool:
+    """Whether a trial is still this worker's: another ends the trial of a worker it thinks dead."""
     running = trial.study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
     return any(other.number == trial.number for other in running)
 
@@ -95,9 +70,11 @@ class TrialObjective:
         self.stop = stop
         self.worker = worker
         self.grace = grace
+        self.trial: Trial | None = None  # the last one that was begun
 
     def __call__(self, trial: Trial) -> float:
         """The validation score of the trial's configuration, by the task's rule."""
+        self.trial = trial
         space = self.definition.space
         trial.study.sampler = sampler_for(self.definition, trial.number)
         params = {key: trial.suggest_categorical(key, values) for key, values in space.items()}
@@ -109,12 +86,12 @@ class TrialObjective:
             answer = self._known_answer(trial, key)
             if answer is not None:
                 return self._repeat(trial, answer)
-            with self._held(key):
+            with held(self.folder / "locks" / f"{key}.lock", self.stop):
                 return self._evaluate(trial, params, key)
         except optuna.TrialPruned:
             raise
         except Interrupted:
-            if _still_running(trial):  # else it was taken away, and its successor is in the queue
+            if is_running(trial):  # else it was taken away, and its successor is in the queue
                 trial.set_user_attr("interrupted", True)
                 self.stop.set()  # a signal may have reached the run before anybody else
             raise
@@ -156,21 +133,21 @@ class TrialObjective:
             bool(answer.user_attrs.get("diverged", False)),
         )
 
-    def _held(self, key: str) -> "_Held":
-        return _Held(self.folder / "locks" / f"{key}.lock", self.stop)
-
     def _evaluate(self, trial: Trial, params: Mapping[str, Any], key: str) -> float:
         definition, protocol = self.definition, self.definition.protocol
         place = self.folder / "runs" / key
-        watcher = _Watcher(trial, self.stop, every=self.grace / 2)
         scores: dict[Run, float] = {}
         records: list[dict[str, Any]] = []
-        for step, run in enumerate(protocol.runs(), start=1):
-            if self.stop.is_set() or watcher.lost():
-                raise Interrupted("stopped between two runs", 0)
-            result = run_scores(definition, params, run, place / run.name, watcher)
-            records.append({"seed": run.seed, "split": run.split, **result})
-            scores[run] = read_scores(result["scores"])[definition.metric]
+        replicated = replicate(
+            protocol.runs(),
+            partial(definition.config, params),
+            lambda run: place / run.name,
+            should_stop=self._should_stop(trial),
+        )
+        for step, (run, result) in enumerate(replicated, start=1):
+            compared = result["scores"][definition.metric_split]
+            records.append(run_record(run, compared, result))
+            scores[run] = read_scores(compared)[definition.metric]
             if definition.prune == "none":
                 continue
             trial.report(protocol.summary(scores).mean, step)
@@ -183,6 +160,19 @@ class TrialObjective:
         if not self._may_be_selected(trial.study, scores):
             shutil.rmtree(place, ignore_errors=True)
         return value
+
+    def _should_stop(self, trial: Trial) -> Callable[[], bool]:
+        """Says when the worker is to stop, or the trial was given to another one."""
+        next_look = time.monotonic() + self.grace / 2
+
+        def should_stop() -> bool:
+            nonlocal next_look
+            if self.stop.is_set() or time.monotonic() < next_look:
+                return self.stop.is_set()
+            next_look = time.monotonic() + self.grace / 2
+            return not is_running(trial)
+
+        return should_stop
 
     def _may_be_selected(self, study: Study, scores: Mapping[Run, float]) -> bool:
         """Whether no configuration so far is better; weights of others need not be kept."""
@@ -213,67 +203,3 @@ def trial_scores(trial: FrozenTrial, definition: StudyDefinition) -> dict[Run, f
         Run(record["seed"], record["split"]): read_scores(record["scores"])[definition.metric]
         for record in trial.user_attrs["runs"]
     }
-
-
-def run_scores(
-    definition: StudyDefinition,
-    params: Mapping[str, Any],
-    run: Run,
-    folder: Path,
-    *observers: Observer,
-) -> dict[str, Any]:
-    """Trains one run, or goes on with it, or reads its result; the test split is not looked at.
-
-    Returns:
-        The scores on the split that configurations are compared on, and how long it took.
-    """
-    directory = RunDirectory(folder)
-    if directory.result() is None:
-        train(
-            definition.config(params, run),
-            run_dir=folder,
-            resume=True,
-            evaluate_test=False,
-            observers=observers,
-        )
-        # A finished run needs its weights alone; the state is several times as large.
-        shutil.rmtree(directory.states.folder, ignore_errors=True)
-    result = directory.result() or {}
-    return {
-        "scores": result["scores"][definition.metric_split],
-        "epochs": result["epochs"],
-        "best_epoch": result["best_epoch"],
-        "seconds": result["seconds"],
-    }
-
-
-def read_scores(scores: Mapping[str, float | None]) -> dict[str, float]:
-    """Scores as they were before they were written as JSON, which has neither −∞ nor NaN.
-
-    A logarithm is −∞ where an error is zero; a ranking is not defined where there is one class.
-    """
-    missing = {name: -math.inf if name.startswith("log10") else math.nan for name in scores}
-    return {
-        name: missing[name] if score is None else float(score) for name, score in scores.items()
-    }
-
-
-class _Held:
-    """Holds a configuration, so that two workers never write into one run."""
-
-    def __init__(self, file: Path, stop: threading.Event) -> None:
-        self.stop = stop
-        self.lock = FileLock(file)
-
-    def __enter__(self) -> None:
-        Path(self.lock.lock_file).parent.mkdir(parents=True, exist_ok=True)
-        while True:
-            try:
-                self.lock.acquire(timeout=0)
-                return
-            except Timeout:
-                if self.stop.wait(_POLL_SECONDS):
-                    raise Interrupted("stopped while another worker holds the run", 0) from None
-
-    def __exit__(self, *error: object) -> None:
-        self.lock.release()

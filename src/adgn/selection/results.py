@@ -1,7 +1,6 @@
 """The end of a study: the selected configuration, its test scores, and the files that say so."""
 
 import json
-import math
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -11,16 +10,18 @@ from typing import Any
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
+from adgn._util.environment import environment
+from adgn._util.finite import finite_or_none
 from adgn.selection.definition import StudyDefinition
 from adgn.selection.errors import SelectionError
-from adgn.selection.objective import read_scores, run_scores, trial_scores
+from adgn.selection.objective import trial_scores
 from adgn.selection.protocols import Run, Summary
+from adgn.selection.replicate import read_scores, replicate
 from adgn.selection.status import ranked, study_status
 from adgn.selection.study import kinds, trial_key, trial_params
 from adgn.training import ConfigError, RunDirectory, evaluate, shared_data, to_toml
 from adgn.training.devices import resolve_device
 from adgn.training.files import RUN_AGAIN, write_atomically
-from adgn.training.result import environment
 from adgn.training.tasks import task_entry
 
 __all__ = ["SelectionResult", "choose", "conclude"]
@@ -151,7 +152,7 @@ def conclude(
             {
                 "seed": run.seed,
                 "split": run.split,
-                "scores": _plain(scores),
+                "scores": finite_or_none(scores),
                 "folder": str(_run_folder(definition, _trial_of(definition, chosen, run), run)),
             }
             for run, scores in runs.items()
@@ -182,24 +183,27 @@ def _final_runs(
     A run whose weights are not in the folder (another machine may have trained it) is trained
     again, which gives the same weights.
     """
-    scores: dict[Run, dict[str, dict[str, float]]] = {}
     runs = definition.protocol.runs()
+    trials = {run: _trial_of(definition, chosen, run) for run in runs}
+    places = {run: folder / _run_folder(definition, trial, run) for run, trial in trials.items()}
+    for place in places.values():
+        if not RunDirectory(place).best_file.exists():
+            shutil.rmtree(place, ignore_errors=True)
+    tell = progress or (lambda done, total: None)
     device = _device_here(definition.base.device)
+    scores: dict[Run, dict[str, dict[str, float]]] = {}
+    tell(0, len(runs))
     with shared_data():
-        for number, run in enumerate(runs):
-            if progress is not None:
-                progress(number, len(runs))
-            trial = _trial_of(definition, chosen, run)
-            place = folder / _run_folder(definition, trial, run)
-            if not RunDirectory(place).best_file.exists():
-                shutil.rmtree(place, ignore_errors=True)
-            result = run_scores(definition, trial_params(trial), run, place)
+        for run, result in replicate(
+            runs,
+            lambda run: definition.config(trial_params(trials[run]), run),
+            places.__getitem__,
+        ):
             scores[run] = {
-                definition.metric_split: read_scores(result["scores"]),
-                "test": evaluate(place, ["test"], device=device)["test"],
+                definition.metric_split: read_scores(result["scores"][definition.metric_split]),
+                "test": evaluate(places[run], ["test"], device=device)["test"],
             }
-    if progress is not None:
-        progress(len(runs), len(runs))
+            tell(len(scores), len(runs))
     return scores
 
 
@@ -243,7 +247,7 @@ def _summaries(
     result = {}
     for name in names:
         summary = definition.protocol.summary({run: by[split][name] for run, by in runs.items()})
-        result[name] = _plain(asdict(summary))
+        result[name] = finite_or_none(asdict(summary))
     return result
 
 
@@ -258,12 +262,6 @@ def _rule(definition: StudyDefinition) -> str:
 def _trial_seconds(study: Study) -> float:
     times = (trial.duration for trial in study.get_trials(deepcopy=False))
     return round(sum(time.total_seconds() for time in times if time is not None), 1)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _write(path: Path, record: Mapping[str, Any]) -> None:

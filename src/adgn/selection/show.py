@@ -9,6 +9,7 @@ from optuna.importance import FanovaImportanceEvaluator, get_param_importances
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
+from adgn._util.finite import finite_or_none
 from adgn._util.suggestions import unknown_name
 from adgn.selection.definition import StudyDefinition
 from adgn.selection.status import ranked
@@ -38,15 +39,10 @@ def importances(study: Study) -> dict[str, float]:
 
     fANOVA fits a forest of trees to settings and scores and splits its variance up.
     """
-    scored = [
-        t
-        for t in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-        if t.value is not None and abs(t.value) != float("inf")
+    values = [
+        trial.value for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
     ]
-    if len({trial.value for trial in scored}) < 2 or len(scored) < 4:
-        return {}
-    finite = len(scored) == len(study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)))
-    if not finite:
+    if len(values) < 4 or len(set(values)) < 2 or finite_or_none(values) != values:
         return {}
     shares: dict[str, float] = get_param_importances(
         study, evaluator=FanovaImportanceEvaluator(seed=0)
@@ -79,11 +75,10 @@ def trial_records(study: Study, definition: StudyDefinition) -> list[dict[str, A
 
 def _record(trial: FrozenTrial, definition: StudyDefinition) -> dict[str, Any]:
     params = trial_params(trial)
-    finite = trial.value is not None and abs(trial.value) != float("inf")
     return {
         "trial": trial.number,
         "state": kind(trial),
-        definition.metric: trial.value if finite else None,
+        definition.metric: finite_or_none(trial.value),
         "settings": {key: params.get(key) for key in definition.space},
         "seconds": None if trial.duration is None else round(trial.duration.total_seconds(), 3),
         "answered_from": trial.user_attrs.get("answered_from"),

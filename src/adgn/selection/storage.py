@@ -112,9 +112,9 @@ class QueueStorage(RDBStorage):
 
     def _get_stale_trial_ids(self, study_id: int) -> list[int]:
         stale: list[int] = super()._get_stale_trial_ids(study_id)
-        return [*stale, *(n for n in self._never_heard_of(study_id) if n not in stale)]
+        return [*stale, *(n for n in self._without_heartbeat(study_id) if n not in stale)]
 
-    def _never_heard_of(self, study_id: int) -> Sequence[int]:
+    def _without_heartbeat(self, study_id: int) -> Sequence[int]:
         running = {
             trial._trial_id
             for trial in self.get_all_trials(study_id, deepcopy=False, states=(TrialState.RUNNING,))

@@ -1,35 +1,29 @@
-"""A worker: takes trials from a study's queue until there are none, wherever it runs.
-
-As a program, `main`, it reads one line of JSON, a `WorkerSpec`, and then waits for its standard
-input to end: that is how the driver, by closing it or by dying, asks it to stop.
-"""
+"""A worker: takes trials from a study's queue until there are none, wherever it runs."""
 
 import os
-import signal
 import socket
-import sys
 import threading
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
+from typing import Any
 
 import optuna
 import torch
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
-from pydantic import TypeAdapter
 
 from adgn.selection.definition import StudyDefinition
-from adgn.selection.objective import TrialObjective
+from adgn.selection.objective import TrialObjective, is_running
 from adgn.selection.storage import QueueEmpty, open_storage, storage_errors
 from adgn.selection.study import kinds, open_study, requeue
 from adgn.training import shared_data
 
-__all__ = ["WorkerSpec", "first_cause", "work"]
+__all__ = ["WorkerSpec", "first_cause", "handle", "work"]
 
-HOPELESS = 3  # crashes without a single success after which a study is given up
+CRASHES_TO_GIVE_UP = 3  # of the first trials, before any has a score
 _POLL_SECONDS = 0.5
 
 
@@ -55,14 +49,10 @@ class WorkerSpec:
     grace: int
     device: str = "cpu"
 
-    def to_json(self) -> str:
-        """As a line of JSON."""
-        return TypeAdapter(WorkerSpec).dump_json(self).decode()
 
-    @staticmethod
-    def from_json(text: str) -> "WorkerSpec":
-        """From a line of JSON."""
-        return TypeAdapter(WorkerSpec).validate_json(text)
+def handle(message: Mapping[str, Any], stop: threading.Event) -> None:
+    """Works as a process of its own, see `adgn._util.processes`; `message` is a `WorkerSpec`."""
+    work(WorkerSpec(**message), stop)
 
 
 def work(spec: WorkerSpec, stop: threading.Event) -> None:
@@ -87,6 +77,7 @@ def _work(spec: WorkerSpec, stop: threading.Event) -> None:
     objective = TrialObjective(definition, Path(spec.folder), stop, name, spec.grace)
     with shared_data():
         while not stop.is_set() and first_cause(study, definition) is None:
+            objective.trial = None
             try:
                 study.optimize(
                     objective, n_trials=1, catch=(Exception,), callbacks=[_requeue_interrupted]
@@ -95,14 +86,10 @@ def _work(spec: WorkerSpec, stop: threading.Event) -> None:
                 if not study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
                     break
                 stop.wait(_POLL_SECONDS)
-            except (UpdateFinishedTrialError, ValueError) as error:
-                if not _was_taken_away(error):
+            except (UpdateFinishedTrialError, ValueError):
+                # Where this worker was thought dead, its trial was ended by another.
+                if objective.trial is None or is_running(objective.trial):
                     raise
-
-
-def _was_taken_away(error: Exception) -> bool:
-    """Whether a trial could not be ended because this worker was thought dead and it was failed."""
-    return isinstance(error, UpdateFinishedTrialError) or "Cannot tell a" in str(error)
 
 
 def _requeue_interrupted(study: Study, trial: FrozenTrial) -> None:
@@ -111,7 +98,7 @@ def _requeue_interrupted(study: Study, trial: FrozenTrial) -> None:
 
 
 def first_cause(study: Study, definition: StudyDefinition) -> FrozenTrial | None:
-    """The first crash of a study in which everything crashes; `None` while there is hope.
+    """The first crash of a study in which everything crashes; `None` while some may succeed.
 
     A configuration that diverges says nothing about others and is no crash in this sense.
     """
@@ -119,30 +106,4 @@ def first_cause(study: Study, definition: StudyDefinition) -> FrozenTrial | None
     if any(what in ("complete", "pruned") for _, what in trials):
         return None
     crashed = [t for t, what in trials if what == "failed" and not t.user_attrs.get("diverged")]
-    return crashed[0] if len(crashed) >= HOPELESS else None
-
-
-def main() -> None:
-    """Runs a worker as a process of its own."""
-    spec = WorkerSpec.from_json(sys.stdin.readline())
-    stop = threading.Event()
-
-    def ask(number: int, frame: FrameType | None) -> None:
-        stop.set()
-
-    signal.signal(signal.SIGTERM, ask)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver decides what Ctrl-C means
-
-    def wait_for_the_end() -> None:
-        # Not through sys.stdin: a thread that waits in it would hinder the interpreter's end.
-        while os.read(0, 1024):
-            pass
-        stop.set()
-
-    threading.Thread(target=wait_for_the_end, daemon=True).start()
-    work(spec, stop)
-    # Taking the interpreter and torch apart would take more than a second for nothing: all files
-    # are written and closed by now.
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(0)
+    return crashed[0] if len(crashed) >= CRASHES_TO_GIVE_UP else None

@@ -1,26 +1,19 @@
 """What a run gives: scores with their context, the model, and where everything is kept."""
 
-import os
-import platform
-import subprocess
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-import torch_geometric
 from torch import nn
 
-import adgn
+from adgn._util.environment import environment
 from adgn.data.published import PublishedValue
-from adgn.host import processor
 from adgn.training.batches import Split
 from adgn.training.config import TrainConfig
 from adgn.training.metrics import Scores
 
-__all__ = ["RunResult", "environment"]
+__all__ = ["RunResult"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,43 +82,3 @@ class RunResult:
             "notes": list(self.notes),
             "environment": environment(),
         }
-
-
-def environment() -> dict[str, Any]:
-    """Versions and machine: what the last bits of a result depend on."""
-    return {
-        "adgn": adgn.__version__,
-        "git_commit": _git_commit(),
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "torch_geometric": torch_geometric.__version__,
-        "numpy": np.__version__,
-        "platform": platform.platform(),
-        "processor": processor(),
-        "cores": os.cpu_count(),
-        "threads": torch.get_num_threads(),
-    }
-
-
-def _git_commit() -> str | None:
-    """The commit that the package's own files are at, `+` behind it where they were changed."""
-    folder = Path(adgn.__file__).parent
-
-    def git(*arguments: str) -> str | None:
-        try:
-            done = subprocess.run(
-                ["git", "-C", str(folder), *arguments],
-                capture_output=True,
-                text=True,
-                timeout=10,
-                check=True,
-            )
-        except (OSError, subprocess.SubprocessError):
-            return None
-        return done.stdout.strip()
-
-    # Installed into an environment inside some other repository, the files are not tracked.
-    if git("ls-files", "--error-unmatch", "__init__.py") is None:
-        return None
-    commit = git("rev-parse", "HEAD")
-    return f"{commit}+" if commit and git("status", "--porcelain", "--", ".") else commit

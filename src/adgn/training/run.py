@@ -19,6 +19,7 @@ from typing import Any
 import filelock
 
 from adgn._util.files import check_is_file, remove_temporaries
+from adgn._util.finite import finite_or_none
 from adgn._util.jsontext import parse_json
 from adgn.training.checkpoint import StateStore, save_weights
 from adgn.training.config import CheckpointConfig, TrainConfig
@@ -105,7 +106,7 @@ class RunDirectory:
         """Makes the directory, unless it holds something else than a run."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            strangers = [
+            others = [
                 entry.name
                 for entry in self.path.iterdir()
                 if not entry.name.startswith(".") and not self.config_file.exists()
@@ -115,9 +116,9 @@ class RunDirectory:
                 f"cannot make the run directory {self.path}: {error.strerror or error}; choose "
                 "another one"
             ) from error
-        if strangers:
+        if others:
             raise RunError(
-                f"{self.path} exists and holds {strangers[0]!r}, but no run; choose a new or empty "
+                f"{self.path} exists and holds {others[0]!r}, but no run; choose a new or empty "
                 "directory"
             )
 
@@ -223,7 +224,7 @@ class RunDirectory:
 
     def write_result(self, result: Mapping[str, Any]) -> None:
         """Writes result.json: the run is over."""
-        content = json.loads(json.dumps(_finite(dict(result)), allow_nan=False))
+        content = json.loads(json.dumps(finite_or_none(dict(result)), allow_nan=False))
         text = json.dumps({**content, "sha256": _digest(content)}, indent=2)
         write_atomically(self.result_file, text.encode() + b"\n")
 
@@ -320,7 +321,7 @@ def strict_json(line: Mapping[str, Any]) -> str:
     try:
         return json.dumps(line, allow_nan=False)
     except ValueError:
-        return json.dumps(_finite(line), allow_nan=False)
+        return json.dumps(finite_or_none(line), allow_nan=False)
 
 
 def _essential(config: TrainConfig | Mapping[str, Any]) -> dict[str, Any]:
@@ -338,11 +339,3 @@ def _essential(config: TrainConfig | Mapping[str, Any]) -> dict[str, Any]:
 
 def _digest(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,7 +1,7 @@
 import pytest
 
+from adgn._util.environment import available_cores
 from adgn.selection import ExecutorError, LocalExecutor
-from adgn.selection.executors.base import available_cores
 from adgn.selection.worker import WorkerSpec
 
 

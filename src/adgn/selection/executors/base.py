@@ -1,13 +1,13 @@
 """What an executor is."""
 
-import os
 from collections.abc import Callable
 from typing import Protocol
 
+from adgn._util.environment import available_cores
 from adgn.selection.errors import ExecutorError
 from adgn.selection.worker import WorkerSpec
 
-__all__ = ["Executor", "Poll", "available_cores", "check_workers", "threads_per_worker"]
+__all__ = ["Executor", "Poll", "check_workers", "threads_per_worker"]
 
 Poll = Callable[[], None]
 
@@ -20,13 +20,6 @@ class Executor(Protocol):
         ...
 
 
-def available_cores() -> int:
-    """The cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def threads_per_worker(workers: int, cores: int | None = None) -> int:
     """Threads for each of several workers on one machine, so that cores are not oversubscribed.
 
@@ -37,7 +30,8 @@ def threads_per_worker(workers: int, cores: int | None = None) -> int:
     return max(1, (available_cores() if cores is None else cores) // workers)
 
 
-def check_workers(workers: int) -> None:
-    """Raises where there would be no worker."""
-    if workers < 1:
-        raise ExecutorError(f"workers={workers} is not valid; give at least 1")
+def check_workers(workers: int, threads: int | None = None) -> None:
+    """Raises where there would be no worker, or none that could work."""
+    for name, count in (("workers", workers), ("threads", threads)):
+        if count is not None and count < 1:
+            raise ExecutorError(f"{name}={count} is not valid; give at least 1")

@@ -6,9 +6,10 @@ import threading
 from dataclasses import replace
 from typing import Any
 
+from adgn._util.environment import available_cores
 from adgn.data.root import ROOT_VARIABLE, data_root
 from adgn.selection.errors import ExecutorError
-from adgn.selection.executors.base import Poll, available_cores, check_workers, threads_per_worker
+from adgn.selection.executors.base import Poll, check_workers, threads_per_worker
 from adgn.selection.worker import WorkerSpec, work
 
 __all__ = ["RayExecutor", "check_ray_device"]
@@ -38,9 +39,7 @@ class RayExecutor:
     def __init__(
         self, workers: int = 1, address: str | None = None, threads: int | None = None
     ) -> None:
-        check_workers(workers)
-        if threads is not None and threads < 1:
-            raise ExecutorError(f"threads={threads} is not valid; give at least 1")
+        check_workers(workers, threads)
         self.workers = workers
         self.address = address
         self.threads = threads or (1 if address else threads_per_worker(workers))

@@ -2,9 +2,9 @@ import pytest
 import torch
 
 from adgn.data import TARGETS, TreeNeighborsMatch
-from adgn.experiments.about import constant_predictor, outline
 from adgn.experiments.api import plan_cells
-from adgn.experiments.registry import EXPERIMENTS
+from adgn.experiments.outline import constant_predictor, outline
+from adgn.experiments.tables import EXPERIMENTS
 
 
 def test_the_constant_of_trees():
@@ -13,7 +13,7 @@ def test_the_constant_of_trees():
     for radius in (2, 3):
         labels = TreeNeighborsMatch(radius, "train").packed.y
         share = int(torch.bincount(labels).max()) / len(labels)
-        assert constant[f"radius-{radius}"]["mean"] == pytest.approx(share, abs=1 / len(labels))
+        assert constant[f"radius-{radius}"].mean == pytest.approx(share, abs=1 / len(labels))
 
 
 def test_the_constant_of_the_benchmarks(data_root, monkeypatch):
@@ -21,7 +21,7 @@ def test_the_constant_of_the_benchmarks(data_root, monkeypatch):
     plans = plan_cells(["depth-heterophily"], "laptop", ["adgn"])
     constant = constant_predictor([plan for plan in plans if plan.column.group == "texas"])
     assert set(constant) == {"texas"}  # one for all numbers of layers
-    assert 0.5 < constant["texas"]["mean"] < 0.7
+    assert 0.5 < constant["texas"].mean < 0.7
 
 
 def test_times_have_no_constant():
@@ -30,20 +30,20 @@ def test_times_have_no_constant():
 
 def test_the_outline_of_a_table():
     about = outline(EXPERIMENTS["property"], "laptop", {"gcn", "adgn-ws"}, {})
-    assert [row["key"] for row in about["rows"]] == ["gcn", "adgn-ws"]
-    notes = {column["key"]: column["note"] for column in about["columns"]}
+    assert [row.key for row in about.rows] == ["gcn", "adgn-ws"]
+    notes = {column.key: column.note for column in about.columns}
     assert notes["laplacian"] == "published as “SSSP”"
     assert notes["eccentricity"] == "never published"
-    assert not any("mean nothing" in note for note in about["notes"])
+    assert not any("mean nothing" in note for note in about.notes)
     assert TARGETS["sssp"].published_as == "Eccentricity"
-    assert len(about["cells"]) == 2 * 4
-    first = about["cells"][0]
-    assert (first["row"], first["column"], first["planned_runs"]) == ("gcn", "diameter", 4)
-    assert first["published"]["mean"] == pytest.approx(0.7424)
-    assert about["cells"][3]["published"] is None  # never published
-    quoted = [row["title"] for row in about["quoted"]]
+    assert len(about.cells) == 2 * 4
+    first = about.cells[0]
+    assert (first.row, first.column, first.planned_runs) == ("gcn", "diameter", 4)
+    assert first.published.mean == pytest.approx(0.7424)
+    assert about.cells[3].published is None  # never published
+    quoted = [row.title for row in about.quoted]
     assert "GRAND" in quoted
     assert "GCN" not in quoted
     heterophily = outline(EXPERIMENTS["heterophily"], "laptop", {"adgn-sum"}, {})
-    values = next(row["values"] for row in heterophily["quoted"] if row["title"] == "GGCN")
-    assert values["texas"]["mean"] == pytest.approx(0.8486)
+    values = next(row.values for row in heterophily.quoted if row.title == "GGCN")
+    assert values["texas"].mean == pytest.approx(0.8486)

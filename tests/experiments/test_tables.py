@@ -4,7 +4,7 @@ import pytest
 
 from adgn.data import BENCHMARKS
 from adgn.data.published import published_tables
-from adgn.experiments.registry import EXPERIMENTS
+from adgn.experiments.tables import EXPERIMENTS
 from adgn.nn import model_spec
 
 DOCS = Path(__file__).parents[2] / "docs" / "reproducing.md"

@@ -1,8 +1,7 @@
 """What is known before anything runs: the data, the constant predictor, and the table's outline."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
-from typing import Any
+from dataclasses import replace
 
 import torch
 
@@ -10,7 +9,8 @@ from adgn.data import BENCHMARKS, prepare
 from adgn.data.property import prepare_property
 from adgn.experiments.budgets import find_budget
 from adgn.experiments.definition import Experiment
-from adgn.experiments.plan import FORMAT, CellPlan, planned_columns
+from adgn.experiments.plan import CellPlan, planned_columns
+from adgn.experiments.records import FORMAT, Budget, Moments, Outline, Planned, Quoted
 from adgn.training import resolve_config, shared_data
 from adgn.training.tasks import task_entry
 from adgn.training.tasks.properties import PropertyConfig
@@ -36,16 +36,16 @@ def prepare_data(plans: Sequence[CellPlan], progress: Progress | None = None) ->
         prepare_property(settings, None, progress)
 
 
-def constant_predictor(plans: Sequence[CellPlan]) -> dict[str, dict[str, float | None]]:
+def constant_predictor(plans: Sequence[CellPlan]) -> dict[str, Moments]:
     """The score of the best prediction that ignores the input, by column (by group for depths).
 
     Trees need no data to know it: theirs is there for all columns, asked for or not.
     """
-    constant: dict[str, dict[str, float | None]] = {}
+    constant: dict[str, Moments] = {}
     for plan in [*plans, *_known_without_data(plans)]:
         key = plan.column.group or plan.column.key
         if key not in constant and plan.experiment.kind != "seconds":
-            constant[key] = {"mean": _constant(plan), "std": None}
+            constant[key] = Moments(mean=_constant(plan))
     return constant
 
 
@@ -74,11 +74,8 @@ def _constant(plan: CellPlan) -> float:
 
 
 def outline(
-    experiment: Experiment,
-    budget_name: str,
-    rows: set[str],
-    constant: Mapping[str, Mapping[str, float | None]],
-) -> dict[str, Any]:
+    experiment: Experiment, budget_name: str, rows: set[str], constant: Mapping[str, Moments]
+) -> Outline:
     """The content of experiment.json.
 
     Args:
@@ -90,58 +87,37 @@ def outline(
     """
     budget = find_budget(budget_name, experiment.name)
     columns = planned_columns(experiment, budget)
-    quoted = {title: dict(values) for title, values in experiment.quoted.items()}
-    planned = []
+    quoted: dict[str, Mapping[str, Moments]] = dict(experiment.quoted)
+    planned: list[Planned] = []
     for row in experiment.rows:
         plans = [CellPlan(experiment, row, column, budget_name, budget) for column in columns]
-        if row.key in rows:
-            planned += [_planned(plan) for plan in plans]
+        published = {plan.column.key: plan.published() for plan in plans}
+        if row.key not in rows:
+            if any(published.values()):
+                quoted[row.title] = {key: cell for key, cell in published.items() if cell}
             continue
-        cells = {plan.column.key: plan.published() for plan in plans}
-        if any(cells.values()):
-            quoted[row.title] = {key: cell for key, cell in cells.items() if cell is not None}
-    metric = experiment.metric
+        planned += [
+            Planned(
+                row=row.key,
+                column=plan.column.key,
+                planned_runs=plan.planned_runs,
+                published=published[plan.column.key],
+            )
+            for plan in plans
+        ]
     predicted = dict.fromkeys(column.group or column.key for column in columns)
-    return {
-        "format": FORMAT,
-        "name": experiment.name,
-        "title": experiment.title,
-        "summary": experiment.summary,
-        "kind": experiment.kind,
-        "budget": {"name": budget_name, "text": budget.text},
-        "metric": {
-            "name": metric.name,
-            "title": metric.title,
-            "higher_is_better": metric.higher_is_better,
-            "unit": metric.unit,
-        },
-        "rows": [
-            {"key": row.key, "title": row.title, "model": row.model}
-            for row in experiment.rows
-            if row.key in rows
-        ],
-        "columns": [
-            {key: value for key, value in asdict(column).items() if key != "settings"}
-            for column in columns
-        ],
-        "notes": [*([SMOKE_NOTE] if budget_name == "smoke" else []), *experiment.notes],
-        "cells": planned,
-        "constant": {key: constant[key] for key in predicted if key in constant},
-        "quoted": [
-            {
-                "title": title,
-                "values": {key: {"mean": c.mean, "std": c.std} for key, c in values.items()},
-            }
-            for title, values in quoted.items()
-        ],
-    }
-
-
-def _planned(plan: CellPlan) -> dict[str, Any]:
-    published = plan.published()
-    return {
-        "row": plan.row.key,
-        "column": plan.column.key,
-        "planned_runs": plan.planned_runs,
-        "published": None if published is None else asdict(published),
-    }
+    return Outline(
+        format=FORMAT,
+        name=experiment.name,
+        title=experiment.title,
+        summary=experiment.summary,
+        kind=experiment.kind,
+        budget=Budget(name=budget_name, text=budget.text),
+        metric=experiment.metric,
+        rows=tuple(row for row in experiment.rows if row.key in rows),
+        columns=columns,
+        notes=(*([SMOKE_NOTE] if budget_name == "smoke" else []), *experiment.notes),
+        cells=tuple(planned),
+        constant={key: constant[key] for key in predicted if key in constant},
+        quoted=tuple(Quoted(title=title, values=dict(values)) for title, values in quoted.items()),
+    )

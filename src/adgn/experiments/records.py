@@ -1,0 +1,279 @@
+"""The files of a results directory: one typed schema, by which they are written and read.
+
+reproduction.json                  `Head`
+EXPERIMENT/experiment.json         `Outline`
+EXPERIMENT/cells/ROW--COLUMN.json  `Cell`
+"""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    ValidationError,
+    model_validator,
+)
+
+from adgn._util.finite import finite_or_none
+from adgn._util.jsontext import parse_json
+from adgn._util.names import check_name
+from adgn.experiments.errors import unwritable
+from adgn.training.files import RUN_AGAIN, write_atomically
+
+__all__ = [
+    "FORMAT",
+    "Cell",
+    "Column",
+    "Curve",
+    "Failure",
+    "Head",
+    "Metric",
+    "Moments",
+    "Outline",
+    "Planned",
+    "Published",
+    "Quoted",
+    "Row",
+    "RunRecord",
+    "SearchRecord",
+    "read_record",
+    "write_record",
+]
+
+FORMAT = 1
+# JSON has no number that is not finite: such a score is written as `None`.
+Name = Annotated[str, AfterValidator(check_name)]  # of a folder and of files
+Number = Annotated[float | None, BeforeValidator(finite_or_none)]
+
+
+class _Record(BaseModel):
+    # A later writer may add fields; those that are here must have the right type.
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_unknown(cls, content: Any) -> Any:
+        """A null stands for what is not known: the same as a field that is not there."""
+        if not isinstance(content, dict):
+            return content
+        required = {name for name, field in cls.model_fields.items() if field.is_required()}
+        return {k: v for k, v in content.items() if v is not None or k in required}
+
+
+class Moments(_Record):
+    """Mean and standard deviation; `None` where unknown or not finite."""
+
+    mean: Number
+    std: Number = None
+
+    @property
+    def finite(self) -> bool:
+        """Whether there is a mean to show."""
+        return self.mean is not None
+
+
+class Published(Moments):
+    """A number of the paper, with the row and column that the paper has it in."""
+
+    row: str | None = None
+    column: str | None = None
+
+
+class Failure(_Record):
+    """What went wrong with a cell."""
+
+    message: str
+    traceback: str | None = None
+    run: str | None = None
+
+
+class RunRecord(_Record):
+    """One training run of a cell."""
+
+    seed: int | None = None
+    split: int | None = None
+    scores: dict[str, dict[str, Number]] = {}
+    epochs: int | None = None
+    best_epoch: int | None = None
+    seconds: float | None = None
+
+
+class SearchRecord(_Record):
+    """How a cell's settings were found."""
+
+    space: dict[str, Any] = {}
+    trials: int | None = None
+    failed: int | None = None
+    how: str = ""
+    seconds: float | None = None
+
+
+class Curve(_Record):
+    """The scores of a cell's first run by epoch; `None` where one is not finite."""
+
+    metric: str
+    epochs: tuple[int, ...]
+    train: tuple[Number, ...]
+    val: tuple[Number, ...]
+
+
+class Cell(_Record):
+    """One row × column of an experiment: what was run and what came out."""
+
+    format: int
+    experiment: str
+    row: str
+    column: str
+    budget: str
+    status: Literal["done", "partial", "failed", "waiting"]
+    error: Failure | None = None
+    fingerprint: str | None = None
+    planned_runs: int = 0
+    runs: tuple[RunRecord, ...] = ()
+    train: dict[str, Moments] = {}
+    validation: dict[str, Moments] = {}
+    test: dict[str, Moments] = {}
+    score: Moments | None = None
+    published: Published | None = None
+    search: SearchRecord | None = None
+    settings: dict[str, Any] = {}
+    settings_by_split: dict[str, Any] = {}
+    config: str | None = None
+    curve: Curve | None = None
+    seconds_per_epoch: Moments | None = None
+    parameters: int | None = None
+    notes: tuple[str, ...] = ()
+    date: str | None = None
+    environment: dict[str, Any] = {}
+
+
+class Row(_Record):
+    """A method of a table."""
+
+    key: str
+    title: str
+    model: str | None = None
+
+
+class Column(_Record):
+    """A task of a table; in a depth experiment a data set (`group`) at a number of layers."""
+
+    key: str
+    title: str
+    task: str | None = None
+    note: str | None = None
+    layers: int | None = None
+    group: str | None = None
+
+
+class Budget(_Record):
+    """How much was run."""
+
+    name: str
+    text: str = ""
+
+
+class Metric(_Record):
+    """The score of a table. With the unit `"%"` values are shares, shown times 100."""
+
+    name: str
+    title: str
+    higher_is_better: bool
+    unit: Literal["", "%", "s"] = ""
+
+
+class Quoted(_Record):
+    """A published row of a method that the experiment does not run."""
+
+    title: str
+    values: dict[str, Moments]
+
+
+class Planned(_Record):
+    """What was known of a cell before anything ran."""
+
+    row: str
+    column: str
+    planned_runs: int = 0
+    published: Published | None = None
+
+
+class Outline(_Record):
+    """experiment.json: what a table is, its rows, columns, score and notes."""
+
+    format: int
+    name: Name
+    title: str
+    summary: str = ""
+    kind: Literal["scores", "seconds", "depth"]
+    budget: Budget
+    metric: Metric
+    rows: tuple[Row, ...]
+    columns: tuple[Column, ...]
+    notes: tuple[str, ...] = ()
+    cells: tuple[Planned, ...] = ()
+    constant: dict[str, Moments] = {}
+    quoted: tuple[Quoted, ...] = ()
+
+
+class Head(_Record):
+    """reproduction.json: which budget and experiments a results directory has."""
+
+    format: int
+    adgn: str | None = None
+    budget: str
+    experiments: tuple[Name, ...]
+
+
+_R = TypeVar("_R", Head, Outline, Cell)
+
+
+def write_record(path: Path, record: BaseModel) -> None:
+    """Writes a file, whole or not at all.
+
+    Raises:
+        ReproductionError: Its folder cannot be made.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unwritable(path.parent, error) from error
+    text = json.dumps(record.model_dump(mode="json"), indent=1, allow_nan=False)
+    write_atomically(path, text.encode() + b"\n", RUN_AGAIN)
+
+
+def read_record(path: Path, kind: type[_R], error_kind: type[Exception]) -> _R:
+    """Reads and checks a file.
+
+    Args:
+        path: The file.
+        kind: What it holds.
+        error_kind: What is raised where it is damaged or of another format; the message names the
+            file and what to do.
+    """
+    remedy = "put the file back, or move it away and run `adgn reproduce` on the directory again"
+    try:
+        content = parse_json(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise error_kind(f"{path} is damaged ({error}); {remedy}") from error
+    except OSError as error:
+        raise error_kind(f"cannot read {path}: {error.strerror or error}") from error
+    if not isinstance(content, dict) or "format" not in content:
+        raise error_kind(f"{path} is not a file of results: it has no 'format'; {remedy}")
+    if content["format"] != FORMAT:
+        raise error_kind(
+            f"{path} has format {content['format']!r}; this version of adgn reads format {FORMAT}. "
+            f"Use the version that wrote it ({content.get('adgn') or 'see reproduction.json'}) or "
+            "run `adgn reproduce` again into another folder"
+        )
+    try:
+        return kind.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        why = first["msg"].removeprefix("Value error, ")
+        raise error_kind(f"{path} is damaged: {place}: {why}; {remedy}") from error

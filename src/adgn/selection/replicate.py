@@ -1,0 +1,115 @@
+"""The runs of one configuration, with all its seeds and splits: trained, gone on with, or read."""
+
+import math
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from adgn.selection.protocols import Run
+from adgn.training import Interrupted, Observer, RunDirectory, TrainConfig, Trainer, train
+
+__all__ = ["StopCallback", "held", "read_scores", "replicate", "run_record"]
+
+_POLL_SECONDS = 0.2
+
+
+class StopCallback(Observer):
+    """Stops a run, at a place from which it can go on, as soon as a function says so."""
+
+    def __init__(self, should_stop: Callable[[], bool]) -> None:
+        self.should_stop = should_stop
+
+    def on_step(self, trainer: Trainer) -> None:
+        """Looks after every step."""
+        if self.should_stop():
+            trainer.request_stop()
+
+
+def replicate(
+    runs: Iterable[Run],
+    config_of: Callable[[Run], TrainConfig],
+    folder_of: Callable[[Run], Path],
+    *,
+    should_stop: Callable[[], bool] = lambda: False,
+    evaluate_test: bool = False,
+) -> Iterator[tuple[Run, dict[str, Any]]]:
+    """Yields the result of every run, as its result.json has it.
+
+    A run that was stopped, in whatever way, goes on; one that is over is read.
+
+    Args:
+        runs: Seeds and splits.
+        config_of: The configuration of a run.
+        folder_of: Where it is kept.
+        should_stop: Says when to stop; asked after every step.
+        evaluate_test: Whether the test split is looked at.
+
+    Raises:
+        Interrupted: It was stopped.
+        RunError: A folder holds a run of another configuration.
+    """
+    for run in runs:
+        if should_stop():
+            raise Interrupted("stopped between two runs", 0)
+        config, directory = config_of(run), RunDirectory(folder_of(run))
+        if directory.result() is not None:
+            directory.begin(config)  # raises where it is the result of another configuration
+        else:
+            train(
+                config,
+                run_dir=directory.path,
+                resume=True,
+                evaluate_test=evaluate_test,
+                observers=[StopCallback(should_stop)],
+            )
+            # A finished run needs its weights alone; the state is several times as large.
+            shutil.rmtree(directory.states.folder, ignore_errors=True)
+        yield run, directory.result() or {}
+
+
+def run_record(run: Run, scores: Any, result: Mapping[str, Any]) -> dict[str, Any]:
+    """What is kept of a run once it is over."""
+    facts = {key: result.get(key) for key in ("epochs", "best_epoch", "seconds")}
+    return {"seed": run.seed, "split": run.split, "scores": scores, **facts}
+
+
+def read_scores(scores: Mapping[str, float | None]) -> dict[str, float]:
+    """Scores as they were before they were written as JSON, which has neither −∞ nor NaN.
+
+    A logarithm is −∞ where an error is zero; a ranking is not defined where there is one class.
+    """
+    missing = {name: -math.inf if name.startswith("log10") else math.nan for name in scores}
+    return {
+        name: missing[name] if score is None else float(score) for name, score in scores.items()
+    }
+
+
+@contextmanager
+def held(file: Path, stop: threading.Event, seconds: float = math.inf) -> Iterator[None]:
+    """Holds a lock, so that two workers never write into one run.
+
+    Raises:
+        Interrupted: It was asked to stop before it had the lock.
+        filelock.Timeout: After some seconds another process still has it.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    lock, limit = FileLock(file), time.monotonic() + seconds
+    while True:
+        try:
+            lock.acquire(timeout=0)
+            break
+        except Timeout:
+            if time.monotonic() > limit:
+                raise
+            if stop.wait(_POLL_SECONDS):
+                raise Interrupted("stopped while another worker holds the run", 0) from None
+    try:
+        yield
+    finally:
+        lock.release()

@@ -1,0 +1,1 @@
+"""Imported by workers before they begin, see `test_processes`."""

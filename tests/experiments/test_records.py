@@ -1,0 +1,49 @@
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from adgn.experiments.errors import ReproductionError
+from adgn.experiments.plan import plan_cell
+from adgn.experiments.records import Cell, Head, Moments, Outline, read_record, write_record
+
+RESULTS = Path(__file__).parents[2] / "results" / "reproduction"
+CELLS = sorted(RESULTS.glob("*/cells/*.json"))
+
+
+def test_committed_results_are_read_and_written_unchanged(tmp_path):
+    kinds = {"reproduction.json": Head, "experiment.json": Outline}
+    files = [RESULTS / "reproduction.json", *RESULTS.glob("*/experiment.json"), *CELLS]
+    assert len(files) > 90
+    for file in files:
+        write_record(tmp_path / "copy", read_record(file, kinds.get(file.name, Cell), ValueError))
+        written, there = (json.loads(path.read_text()) for path in (tmp_path / "copy", file))
+        assert written == there, file
+        assert [*written] == [*there], file
+
+
+def test_committed_cells_are_not_measured_again():
+    for file in CELLS:
+        cell = read_record(file, Cell, ValueError)
+        plan = plan_cell(cell.experiment, cell.row, cell.column, cell.budget)
+        assert cell.fingerprint == plan.fingerprint, file
+        assert cell.status != "done" or plan.next_step(cell) is None, file
+
+
+def test_a_number_that_is_not_finite_is_none():
+    assert Moments(mean=-math.inf, std=math.nan) == Moments(mean=None, std=None)
+
+
+def test_fields_of_a_later_version_are_no_mistake(tmp_path):
+    content = plan_cell("trees", "gcn", "radius-2", "smoke").new_cell().model_dump(mode="json")
+    (tmp_path / "cell.json").write_text(json.dumps({**content, "colour": "blue"}))
+    assert read_record(tmp_path / "cell.json", Cell, ValueError).column == "radius-2"
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"format": 1, "row": 3}', '{"format": 2}'])
+def test_a_file_that_cannot_be_used_is_named(tmp_path, content):
+    file = tmp_path / "cell.json"
+    file.write_text(content)
+    with pytest.raises(ReproductionError, match=r"cell\.json .*(put the file|Use the)"):
+        read_record(file, Cell, ReproductionError)
