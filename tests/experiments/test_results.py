@@ -1,5 +1,3 @@
-import json
-
 import pytest
 
 from adgn.experiments.errors import ReproductionError
@@ -16,7 +14,7 @@ def plan():
 def test_results_are_never_moved_out_of_the_directory(tmp_path, plan, mark):
     results = ResultsDirectory(tmp_path / "deep" / "out")
     cell, _ = results.begin(plan)
-    results.cell_file(plan).write_text(json.dumps({**cell, "fingerprint": mark}))
+    results.cell_file(plan).write_text(cell.model_copy(update={"fingerprint": mark}).model_dump_json())
     _, by_cell = results.begin(plan)
     results.claim_work(plan)
     (results.work_folder(plan) / "fingerprint").write_text(mark)
@@ -33,6 +31,6 @@ def test_a_deeply_nested_file_is_told(tmp_path, plan, file):
     results.open("smoke")
     results.begin(plan)
     (tmp_path / file).write_text("[" * 100_000)
-    with pytest.raises(ReproductionError, match=r"cannot be read .*nested more than 100"):
+    with pytest.raises(ReproductionError, match=r"is damaged .*nested more than 100"):
         results.open("smoke")
         results.begin(plan)

@@ -59,7 +59,7 @@ def replicate(
             raise Interrupted("stopped between two runs", 0)
         config, directory = config_of(run), RunDirectory(folder_of(run))
         if directory.result() is not None:
-            directory.begin(config)  # raises where it is the result of another configuration
+            directory.refuse_other(config)
         else:
             train(
                 config,
