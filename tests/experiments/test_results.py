@@ -14,7 +14,8 @@ def plan():
 def test_results_are_never_moved_out_of_the_directory(tmp_path, plan, mark):
     results = ResultsDirectory(tmp_path / "deep" / "out")
     cell, _ = results.begin(plan)
-    results.cell_file(plan).write_text(cell.model_copy(update={"fingerprint": mark}).model_dump_json())
+    changed = cell.model_copy(update={"fingerprint": mark})
+    results.cell_file(plan).write_text(changed.model_dump_json())
     _, by_cell = results.begin(plan)
     results.claim_work(plan)
     (results.work_folder(plan) / "fingerprint").write_text(mark)
