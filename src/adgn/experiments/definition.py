@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from adgn._util.suggestions import unknown_name
-from adgn.data.published import published_value
 from adgn.nn import model_spec
+from adgn.tasks.published import published_value
 from adgn.training import TrainConfig
 
 __all__ = ["Column", "Experiment", "Kind", "Metric", "PublishedCell", "Row"]
@@ -53,7 +53,7 @@ class Row:
         title: As the table prints it.
         model: The model.
         settings: What distinguishes the row from others of the same model, nested.
-        quotes: Published values by column that `adgn.data.published` does not have.
+        quotes: Published values by column that `adgn.tasks.published` does not have.
     """
 
     key: str

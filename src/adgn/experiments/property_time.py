@@ -1,9 +1,9 @@
 """Seconds per epoch of property prediction, as the paper's appendix reports them."""
 
 from adgn.data import TARGETS
-from adgn.data.published import published_tables
 from adgn.experiments.definition import Column, Experiment, Metric, PublishedCell, Row
 from adgn.experiments.property import BASELINES, COLUMNS, MISLABELLED, VARIANTS
+from adgn.tasks.published import published_tables
 from adgn.training import TrainConfig
 
 __all__ = ["EXPERIMENT"]

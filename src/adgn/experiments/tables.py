@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from adgn.data.published import published_tables
 from adgn.experiments.definition import Column, PublishedCell, Row
 from adgn.nn import model_spec
+from adgn.tasks.published import published_tables
 
 __all__ = ["adgn_row", "baseline_rows", "quoted_rows"]
 

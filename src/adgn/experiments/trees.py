@@ -7,8 +7,8 @@ from adgn.experiments.definition import Column, Experiment, Metric, Row
 from adgn.experiments.tables import adgn_row, baseline_rows
 from adgn.selection import named_space
 from adgn.selection.spaces import nested
+from adgn.tasks.trees import tree_layers
 from adgn.training import TrainConfig
-from adgn.training.tasks.trees import tree_layers
 
 __all__ = ["EXPERIMENT", "add_normalised", "normalised_accuracy"]
 

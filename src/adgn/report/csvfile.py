@@ -3,17 +3,19 @@
 import csv
 import io
 
+from adgn.report.extra_scores import extra_scores, measured_extra, published_extra
 from adgn.report.grid import difference_to_published
-from adgn.report.normalised import has_normalised, normalised_score, published_normalised
 from adgn.report.results import Moments, TableResults
+from adgn.training.tasks import TASKS
 
-__all__ = ["COLUMNS", "csv_table"]
+__all__ = ["csv_table"]
 
-COLUMNS = (
+_COLUMNS = (
     *("experiment", "budget", "row", "row_title", "column", "column_title", "group", "layers"),
     *("metric", "unit", "status", "runs", "planned_runs", "mean", "std"),
     *("published_mean", "published_std", "difference", "constant_mean"),
-    *("normalised_mean", "normalised_std", "published_normalised_mean"),
+)
+_MORE_COLUMNS = (
     *("seconds_per_epoch_mean", "seconds_per_epoch_std", "parameters", "date", "fingerprint"),
     "error",
 )
@@ -25,14 +27,21 @@ def csv_table(table: TableResults) -> str:
     """All cells, waiting and failed ones included; numbers as in the JSON, not rounded."""
     experiment = table.experiment
     out = io.StringIO()
-    writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
+    # The same columns for all tables, so that they can be put together.
+    titles = dict.fromkeys(s.title for entry in TASKS.values() for s in entry.extra_scores)
+    forms = ("{}_mean", "{}_std", "published_{}_mean")
+    names = [form.format(title) for title in titles for form in forms]
+    writer = csv.DictWriter(out, (*_COLUMNS, *names, *_MORE_COLUMNS), lineterminator="\n")
     writer.writeheader()
     rows = {row.key: row for row in experiment.rows}
     columns = {column.key: column for column in experiment.columns}
-    normalised = has_normalised(table)
     for (row, column), cell in table.cells.items():
         place = columns[column]
         constant = table.constant(place)
+        more: dict[str, str] = {}
+        for extra in extra_scores(table):
+            more |= _moments(f"{extra.title}_", measured_extra(cell, extra))
+            more[f"published_{extra.title}_mean"] = _mean(published_extra(cell, extra))
         writer.writerow(
             {
                 "experiment": experiment.name,
@@ -52,10 +61,7 @@ def csv_table(table: TableResults) -> str:
                 **_moments("published_", cell.published),
                 "difference": _number(difference_to_published(table, cell)),
                 "constant_mean": _mean(constant),
-                **_moments("normalised_", normalised_score(cell) if normalised else None),
-                "published_normalised_mean": _mean(
-                    published_normalised(cell) if normalised else None
-                ),
+                **more,
                 **_moments("seconds_per_epoch_", cell.seconds_per_epoch),
                 "parameters": cell.parameters,
                 "date": cell.date,

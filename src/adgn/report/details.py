@@ -5,14 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from adgn.report.extra_scores import extra_scores, measured_extra, published_extra
 from adgn.report.grid import anchor, difference_to_published, repeats_label, repeats_text
-from adgn.report.normalised import (
-    NORMALISED,
-    has_normalised,
-    normalised_score,
-    published_normalised,
-)
-from adgn.report.numbers import ABSENT, duration, number_format
+from adgn.report.numbers import ABSENT, NumberFormat, duration, number_format
 from adgn.report.results import Cell, Column, Row, Run, TableResults
 
 __all__ = ["CellView", "cell_view"]
@@ -100,12 +95,12 @@ def _facts(table: TableResults, cell: Cell) -> Pairs:
         facts.append(("published", f"{form.moments(published)}{in_paper}"))
         difference = difference_to_published(table, cell)
         facts.append(("difference", ABSENT if difference is None else form.signed(difference)))
-    if has_normalised(table):
+    for extra in extra_scores(table):
         facts += [
-            (name, NORMALISED.moments(value))
+            (name, NumberFormat(extra.digits).moments(value))
             for name, value in (
-                ("normalised accuracy", normalised_score(cell)),
-                ("published, normalised", published_normalised(cell)),
+                (extra.name.replace("_", " "), measured_extra(cell, extra)),
+                (f"published, {extra.title}", published_extra(cell, extra)),
             )
             if value is not None
         ]

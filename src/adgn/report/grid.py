@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Literal
 
-from adgn.report.normalised import (
-    NORMALISED,
-    has_normalised,
-    normalised_score,
-    published_normalised,
-    quoted_normalised,
+from adgn.report.extra_scores import (
+    extra_scores,
+    measured_extra,
+    published_extra,
+    quoted_extra,
 )
 from adgn.report.numbers import ABSENT, NumberFormat, metric_label, number_format
 from adgn.report.results import Cell, Column, Group, Moments, TableResults, over_runs
+from adgn.training.tasks import ExtraScore
 
 __all__ = [
     "Block",
@@ -34,12 +34,12 @@ Role = Literal[
     "measured",
     "published",
     "difference",
-    "normalised",
-    "published-normalised",
+    "extra",
+    "published-extra",
     "runs",
     "constant",
     "quoted",
-    "quoted-normalised",
+    "quoted-extra",
 ]
 _MAIN: tuple[Role, ...] = ("measured", "constant", "quoted")
 
@@ -157,8 +157,8 @@ def grids(table: TableResults) -> list[Grid]:
         ]
     subject = "" if score.lower() == experiment.title.lower() else f"{experiment.title}: "
     caption = f"{subject}{score}; {about}"
-    if has_normalised(table):
-        caption += "; normalised: accuracy in percent per trained unit"
+    for extra in extra_scores(table):
+        caption += f"; {extra.title}: {extra.meaning}"
     caption = caption[:1].upper() + caption[1:]
     return [_grid(table, group, caption, "method") for group in table.groups]
 
@@ -206,8 +206,8 @@ def _grid(table: TableResults, group: Group, caption: str, corner: str) -> Grid:
         lines = [Line("measured", row.title, measured)]
         if any(cell.published for cell in cells):
             lines += _published_lines(table, form, cells)
-        if has_normalised(table):
-            lines += _normalised_lines(cells)
+        for extra in extra_scores(table):
+            lines += _extra_lines(cells, extra)
         repeats = tuple(Entry(repeats_text(table, cell)) for cell in cells)
         if any(entry.mean != ABSENT for entry in repeats):
             lines.append(Line("runs", repeats_label(table), repeats))
@@ -233,26 +233,28 @@ def _quoted_blocks(
             continue
         entries = tuple(_reference(form, value) for value in values)
         lines = [Line("quoted", f"{quoted.title} (published)", entries)]
-        if has_normalised(table):
-            more = [quoted_normalised(quoted.title, column) for column in columns]
-            if any(more):
-                entries = tuple(_reference(NORMALISED, value) for value in more)
-                lines.append(Line("quoted-normalised", "normalised", entries))
+        for extra in extra_scores(table):
+            more = [quoted_extra(quoted.title, column, extra) for column in columns]
+            lines += _extra_line("quoted-extra", extra.title, extra, more)
         blocks.append(Block(tuple(lines)))
     return blocks
 
 
-def _normalised_lines(cells: Sequence[Cell]) -> list[Line]:
-    lines: list[Line] = []
-    measured = [normalised_score(cell) for cell in cells]
-    if any(measured):
-        entries = tuple(_reference(NORMALISED, value) for value in measured)
-        lines.append(Line("normalised", "normalised", entries))
-    published = [published_normalised(cell) for cell in cells]
-    if any(published):
-        entries = tuple(_reference(NORMALISED, value) for value in published)
-        lines.append(Line("published-normalised", "published, normalised", entries))
-    return lines
+def _extra_lines(cells: Sequence[Cell], extra: ExtraScore) -> list[Line]:
+    measured = [measured_extra(cell, extra) for cell in cells]
+    published = [published_extra(cell, extra) for cell in cells]
+    return [
+        *_extra_line("extra", extra.title, extra, measured),
+        *_extra_line("published-extra", f"published, {extra.title}", extra, published),
+    ]
+
+
+def _extra_line(
+    role: Role, label: str, extra: ExtraScore, values: Sequence[Moments | None]
+) -> list[Line]:
+    form = NumberFormat(extra.digits)
+    entries = tuple(_reference(form, value) for value in values)
+    return [Line(role, label, entries)] if any(values) else []
 
 
 def _published_lines(

@@ -14,11 +14,11 @@ import torch_geometric
 from torch import nn
 
 import adgn
-from adgn.data.published import PublishedValue
 from adgn.host import processor
 from adgn.training.batches import Split
 from adgn.training.config import TrainConfig
 from adgn.training.metrics import Scores
+from adgn.training.tasks import PublishedValue
 
 __all__ = ["RunResult", "environment"]
 
