@@ -11,6 +11,7 @@ from typing import Any
 from pages import markdown_table, print_or_write
 
 from adgn.nn import ModelSpec, available_models, model_spec
+from adgn.tasks import paper_spaces
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "models.md"
@@ -122,9 +123,9 @@ def section(spec: ModelSpec) -> str:
                 f"`{key}`: {', '.join(shown(value) for value in values)}"
                 for key, values in space.items()
             ),
-            spec.search_sources[family],
+            source,
         ]
-        for family, space in spec.search_spaces.items()
+        for family, (space, source) in paper_spaces(spec.name).items()
     ]
     parts = [
         f"### {spec.name}\n",

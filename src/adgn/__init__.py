@@ -3,9 +3,22 @@
 from typing import TYPE_CHECKING
 
 from adgn._util.lazy import lazy_exports
+from adgn._util.registry import provide
 
 if TYPE_CHECKING:  # imported on first use: torch takes seconds
-    from adgn import analysis, bench, data, experiments, graph, nn, report, selection, training
+    from adgn import (
+        analysis,
+        bench,
+        data,
+        experiments,
+        graph,
+        nn,
+        report,
+        selection,
+        tasks,
+        training,
+    )
+    from adgn._util.plugins import load_plugin
     from adgn._version import __version__
     from adgn.analysis.subject import analyze
     from adgn.nn import ADGN, AntiSymmetricConv, build_model
@@ -22,6 +35,9 @@ if TYPE_CHECKING:  # imported on first use: torch takes seconds
 else:
     __getattr__, __dir__ = lazy_exports(__name__)
 
+# What registers the tasks of the package, in the order in which they are listed.
+provide("task", *(f"adgn.tasks.{name}" for name in ("properties", "nodes", "trees", "transfer")))
+
 __all__ = [
     "ADGN",
     "AntiSymmetricConv",
@@ -37,12 +53,14 @@ __all__ = [
     "evaluate",
     "experiments",
     "graph",
+    "load_plugin",
     "nn",
     "predict",
     "report",
     "resume",
     "select",
     "selection",
+    "tasks",
     "train",
     "training",
 ]

@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 
 from adgn.data import BENCHMARKS
-from adgn.data.published import published_tables
 from adgn.experiments.tables import EXPERIMENTS
 from adgn.nn import model_spec
+from adgn.tasks.published import published_tables
 
 DOCS = Path(__file__).parents[2] / "docs" / "reproducing.md"
 SMOKE_TESTS = Path(__file__).parents[1] / "cli" / "test_reproduce.py"

@@ -4,7 +4,7 @@ import json
 import random
 from pathlib import Path
 
-from adgn.data.published import published_tables
+from adgn.tasks.published import published_tables
 
 ENVIRONMENT = {"adgn": "0.1.0", "git_commit": None, "python": "3.11.7", "threads": 2}
 TOML = 'seed = 41\n\n[task]\nname = "sssp"\n\n[model]\nname = "adgn"\nhidden_channels = 30\n'

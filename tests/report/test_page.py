@@ -144,7 +144,7 @@ def check_numbers(page, results):
             if (cell := table.cells[row.key, c.key])
         ]
         assert differences == expected
-        normalised = page.locator(f"#{name} tr.normalised td").all_text_contents()
+        normalised = page.locator(f"#{name} tr.extra td").all_text_contents()
         measured = [
             cell.train["normalised_accuracy"].mean
             for cell in table.cells.values()

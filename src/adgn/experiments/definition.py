@@ -7,10 +7,10 @@ from typing import Any, Literal
 from pydantic import Field
 
 from adgn._util.suggestions import unknown_name
-from adgn.data.published import published_value
 from adgn.experiments import records
 from adgn.experiments.records import Published
 from adgn.nn import model_spec
+from adgn.tasks.published import published_value
 from adgn.training import TrainConfig
 
 __all__ = ["Column", "Experiment", "Metric", "Row"]
@@ -29,7 +29,7 @@ class Row(records.Row):
 
     Attributes:
         settings: What distinguishes the row from others of the same model, nested.
-        quotes: Published values by column that `adgn.data.published` does not have.
+        quotes: Published values by column that `adgn.tasks.published` does not have.
     """
 
     model: str

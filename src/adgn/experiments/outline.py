@@ -11,10 +11,10 @@ from adgn.experiments.budgets import find_budget
 from adgn.experiments.definition import Experiment
 from adgn.experiments.plan import CellPlan, planned_columns
 from adgn.experiments.records import FORMAT, Budget, Moments, Outline, Planned, Quoted
+from adgn.tasks.properties import PropertyConfig
+from adgn.tasks.trees import TreeConfig
 from adgn.training import resolve_config, shared_data
 from adgn.training.tasks import task_entry
-from adgn.training.tasks.properties import PropertyConfig
-from adgn.training.tasks.trees import TreeConfig
 
 __all__ = ["constant_predictor", "outline", "prepare_data"]
 

@@ -19,7 +19,6 @@ from adgn.experiments.budgets import SEARCH_SEED, Search
 from adgn.experiments.plan import CellPlan, plan_cell
 from adgn.experiments.records import Cell, Curve, Failure, Moments, RunRecord, SearchRecord
 from adgn.experiments.results import ResultsDirectory
-from adgn.experiments.tables import add_normalised
 from adgn.experiments.taken_over import taken_over_settings
 from adgn.selection import (
     ExecutorError,
@@ -43,6 +42,7 @@ from adgn.training import (
     to_toml,
     train,
 )
+from adgn.training.tasks import task_entry
 
 __all__ = ["StepOrder", "do_step", "failed_cell", "handle"]
 
@@ -280,8 +280,9 @@ def _with_run(
     """The cell with one more run. The directory is empty where somebody has cleared it away."""
     result = directory.result() or {}
     notes = list(result.get("notes", ()))
-    if plan.experiment.name == "trees":
-        notes.append(f"normalised accuracy {add_normalised(config, scores):.2f}")
+    for extra in task_entry(config.task.name).extra_scores:
+        value = scores[extra.split].setdefault(extra.name, extra.value(config, scores[extra.split]))
+        notes.append(f"{extra.name.replace('_', ' ')} {value:.{extra.digits}f}")
     found: dict[str, Any] = {
         "runs": (*cell.runs, RunRecord(**run_record(run, scores, result))),
     }

@@ -5,16 +5,16 @@ from typing import Any
 
 from adgn._util.suggestions import unknown_name
 from adgn.data import BENCHMARKS, TARGETS
-from adgn.data.published import published_tables
 from adgn.experiments.definition import Column, Experiment, Metric, Row
 from adgn.experiments.records import Published
 from adgn.nn import model_spec
 from adgn.selection import named_space
 from adgn.selection.spaces import nested
+from adgn.tasks.published import published_tables
+from adgn.tasks.trees import tree_layers
 from adgn.training import TrainConfig
-from adgn.training.tasks.trees import tree_layers
 
-__all__ = ["EXPERIMENTS", "add_normalised", "find_experiment"]
+__all__ = ["EXPERIMENTS", "find_experiment"]
 
 MISLABELLED = (
     "The published columns are mislabelled: the reference implementation read the label columns in "
@@ -106,23 +106,6 @@ def _tree_settings(row: Row, column: Column) -> dict[str, Any]:
     settings = nested({key: values[0] for key, values in space.items()})
     settings["model"]["num_layers"] = tree_layers(row.model, column.settings["task"]["radius"])
     return settings
-
-
-def add_normalised(config: TrainConfig, scores: Mapping[str, dict[str, Any]]) -> float:
-    """Adds the normalised accuracy to the train scores of a run on trees, and gives it back.
-
-    It is the accuracy per trained unit, as the paper defines it: 100 · accuracy / (d · layers).
-
-    Example:
-        >>> from adgn.training import resolve_config
-        >>> add_normalised(resolve_config("tree-neighbors-match"), {"train": {"accuracy": 1.0}})
-        3.125
-    """
-    shared = config.model.options.get("weight_sharing", False)
-    layers = 1 if shared else config.model.num_layers
-    value = 100 * float(scores["train"]["accuracy"]) / (config.model.hidden_channels * layers)
-    scores["train"]["normalised_accuracy"] = value
-    return value
 
 
 PROPERTIES = tuple(map(_property_column, ("diameter", "laplacian", "sssp", "eccentricity")))

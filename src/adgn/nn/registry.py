@@ -1,20 +1,16 @@
-"""All models by name: what each is, what it takes and where the paper looked for its settings."""
+"""All models by name: what each is and what it takes."""
 
 from collections.abc import Callable, Mapping
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from adgn._util.suggestions import did_you_mean, nearest, unknown_name
+from adgn._util.registry import Registry
+from adgn._util.suggestions import did_you_mean, nearest
 
 if TYPE_CHECKING:
     from adgn.nn.network import GraphNetwork, Level
-
-SearchSpace = dict[str, list[Any]]
-
-FAMILIES: tuple[str, ...] = ("property", "benchmarks", "heterophily", "trees")
 
 
 class ModelOptions(BaseModel):
@@ -66,6 +62,8 @@ class ModelSpec:
 
     Attributes:
         name: The name for `build_model`.
+        network: The class.
+        options: The options it takes, as a pydantic model.
         title: The name people know it by.
         paper: A link to where it was proposed.
         rule: One layer in LaTeX: the states $\mathbf{X}^\ell$ from $\mathbf{X}^{\ell-1}$.
@@ -73,15 +71,7 @@ class ModelSpec:
             $L$ times as much.
         memory: What a layer keeps for the backward pass, with $n$ nodes, $m$ edges, size $d$.
         time: The time of a layer.
-        options: The options it takes, as a pydantic model.
-        search_spaces: For each family of experiments (`property`, `benchmarks`, `heterophily`,
-            `trees`) the values of each setting that model selection tries. Keys are
-            `model.<argument or option of build_model>` and `optimizer.lr` or
-            `optimizer.weight_decay`; a grid is the product of all values.
-        search_sources: For each family, where the values come from.
-        network: The class.
         note: What a user should know besides, in Markdown.
-        edge_features: Whether it can read edge features (`edge_dim`).
 
     Example:
         >>> from adgn.nn import model_spec
@@ -95,16 +85,14 @@ class ModelSpec:
     """
 
     name: str
-    title: str
-    paper: str
-    rule: str
-    hops_per_layer: int
-    memory: str
-    time: str
-    options: type[ModelOptions]
-    search_spaces: Mapping[str, SearchSpace]
-    search_sources: Mapping[str, str]
     network: "type[GraphNetwork]"
+    options: type[ModelOptions]
+    title: str = ""
+    paper: str = ""
+    rule: str = ""
+    hops_per_layer: int = 1
+    memory: str = ""
+    time: str = ""
     note: str = ""
 
     @property
@@ -156,45 +144,29 @@ class ModelSpec:
         return f"{' '.join(problems)} {self.name} takes: {takes}."
 
 
-_MODELS: dict[str, ModelSpec] = {}
+_MODELS: Registry[ModelSpec] = Registry("model", "name")
 
 Network = TypeVar("Network", bound="type[GraphNetwork]")
 
 
 def register_model(
-    name: str,
-    *,
-    title: str,
-    paper: str,
-    rule: str,
-    hops_per_layer: int,
-    memory: str,
-    time: str,
-    options: type[ModelOptions],
-    search_spaces: Mapping[str, tuple[SearchSpace, str]],
-    note: str = "",
+    name: str, *, options: type[ModelOptions] = ModelOptions, title: str = "", **about: Any
 ) -> Callable[[Network], Network]:
-    r"""Decorator: makes a subclass of `GraphNetwork` known as `name`; see `ModelSpec`.
+    r"""Decorator: makes a subclass of `GraphNetwork` known as `name`.
 
     The class is called as `network(in_channels, hidden_channels, out_channels, num_layers,
     level=..., **options)`.
 
     Args:
         name: The name for `build_model`.
-        title: See `ModelSpec`, as all that follow.
-        paper: A link.
-        rule: LaTeX.
-        hops_per_layer: A number.
-        memory: LaTeX.
-        time: LaTeX.
-        options: The options.
-        search_spaces: For each family the values and where they come from.
-        note: Markdown.
+        options: The options, a subclass of `ModelOptions` where there are more than all have.
+        title: The name people know it by; by default `name`.
+        **about: Further attributes of a [`ModelSpec`][adgn.nn.ModelSpec], for the documentation.
 
     Example:
         [SGC](https://arxiv.org/abs/1902.07153), powers of GCN's operator without weights:
 
-        >>> from adgn.nn import ModelOptions, build_model, register_model, unregister_model
+        >>> from adgn.nn import build_model, register_model, unregister_model
         >>> from adgn.nn.models.baseline import Baseline
         >>> from adgn.nn.models.diffusion import Diffusion
         >>> class Powers(Diffusion):
@@ -202,17 +174,7 @@ def register_model(
         ...         for _ in range(self.num_layers):
         ...             x = operator @ x
         ...             yield x
-        >>> @register_model(
-        ...     "sgc",
-        ...     title="SGC",
-        ...     paper="https://arxiv.org/abs/1902.07153",
-        ...     rule=r"\mathbf{X}^\ell = \hat{\mathbf{A}} \mathbf{X}^{\ell-1}",
-        ...     hops_per_layer=1,
-        ...     memory="1",
-        ...     time="md",
-        ...     options=ModelOptions,
-        ...     search_spaces={},
-        ... )
+        >>> @register_model("sgc", paper="https://arxiv.org/abs/1902.07153")
         ... class SGC(Baseline):
         ...     name = "sgc"
         ...
@@ -225,26 +187,7 @@ def register_model(
     """
 
     def register(network: Network) -> Network:
-        if name in _MODELS:
-            raise ValueError(
-                f"a model named {name!r} is registered already; choose another name, or call "
-                f"unregister_model({name!r}) first to replace it"
-            )
-        _MODELS[name] = ModelSpec(
-            name=name,
-            title=title,
-            paper=paper,
-            rule=rule,
-            hops_per_layer=hops_per_layer,
-            memory=memory,
-            time=time,
-            options=options,
-            # Copies: models share the lists they are written from.
-            search_spaces={f: deepcopy(space) for f, (space, _) in search_spaces.items()},
-            search_sources={family: source for family, (_, source) in search_spaces.items()},
-            network=network,
-            note=note,
-        )
+        _MODELS.add(name, ModelSpec(name, network, options, title or name, **about))
         return network
 
     return register
@@ -261,8 +204,7 @@ def unregister_model(name: str) -> None:
         Traceback (most recent call last):
         ValueError: name='my-method' is not known. ...
     """
-    model_spec(name)
-    del _MODELS[name]
+    _MODELS.remove(name)
 
 
 def available_models() -> list[str]:
@@ -281,12 +223,10 @@ def model_spec(name: str) -> ModelSpec:
 
     Example:
         >>> from adgn.nn import model_spec
-        >>> model_spec("gcnii").search_spaces["property"]["model.alpha"]
-        [1.0, 0.1, 0.01]
+        >>> model_spec("gcnii").title
+        'GCNII'
     """
-    if name not in _MODELS:
-        raise unknown_name("name", name, _MODELS)
-    return _MODELS[name]
+    return _MODELS.find(name)
 
 
 def build_model(

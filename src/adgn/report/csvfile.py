@@ -4,9 +4,10 @@ import csv
 import io
 from typing import Any
 
+from adgn.report.extra_scores import measured_extra, published_extra
 from adgn.report.grid import difference_to_published
-from adgn.report.normalised import normalised_score, published_normalised
 from adgn.report.results import Moments, TableResults
+from adgn.training.tasks import TASKS
 
 # What the values are in, in words: percentages are shown in the tables, shares are stored.
 _UNITS = {"": "", "%": "share", "s": "seconds"}
@@ -17,10 +18,17 @@ def csv_table(table: TableResults) -> str:
     experiment = table.experiment
     titles = {row.key: row.title for row in experiment.rows}
     columns = {column.key: column for column in experiment.columns}
+    # The same columns for all tables, so that they can be put together.
+    extras = [score for task in TASKS.values() for score in task.extra_scores]
     lines: list[dict[str, Any]] = []
     for (row, key), cell in table.cells.items():
         column = columns[key]
-        constant, paper = table.constant(column), published_normalised(cell.published)
+        constant = table.constant(column)
+        more: dict[str, float | None] = {}
+        for score in extras:
+            paper = published_extra(cell, score)
+            more |= _moments(f"{score.title}_", measured_extra(cell, score))
+            more[f"published_{score.title}_mean"] = paper.mean if paper else None
         lines.append(
             {
                 "experiment": experiment.name,
@@ -40,8 +48,7 @@ def csv_table(table: TableResults) -> str:
                 **_moments("published_", cell.published),
                 "difference": difference_to_published(table, cell),
                 "constant_mean": constant.mean if constant else None,
-                **_moments("normalised_", normalised_score(cell)),
-                "published_normalised_mean": paper.mean if paper else None,
+                **more,
                 **_moments("seconds_per_epoch_", cell.seconds_per_epoch),
                 "parameters": cell.parameters,
                 "date": cell.date,

@@ -4,9 +4,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from adgn.report.extra_scores import extra_scores, measured_extra, published_extra
 from adgn.report.grid import cell_entry, difference_to_published, repeats_label, repeats_text
-from adgn.report.normalised import NORMALISED, normalised_score, published_normalised
-from adgn.report.numbers import ABSENT, duration, number_format
+from adgn.report.numbers import ABSENT, NumberFormat, duration, number_format
 from adgn.report.results import Cell, Column, Row, TableResults
 
 Pairs = list[tuple[str, str]]
@@ -53,14 +53,18 @@ def _facts(table: TableResults, cell: Cell) -> Pairs:
         gap = difference_to_published(table, cell)
         difference = ABSENT if gap is None else form.signed(gap)
     times = None if table.experiment.kind == "seconds" else cell.seconds_per_epoch
+    extras: Pairs = []
+    for extra in extra_scores(table):
+        shown = NumberFormat(extra.digits).moments
+        extras.append((extra.name.replace("_", " "), shown(measured_extra(cell, extra))))
+        extras.append((f"published, {extra.title}", shown(published_extra(cell, extra))))
     facts = [
         ("status", cell.status),
         (repeats_label(table), repeats_text(table, cell)),
         (metric.title, form.moments(table.score(cell))),
         ("published", form.moments(published) + in_paper),
         ("difference", difference),
-        ("normalised accuracy", NORMALISED.moments(normalised_score(cell))),
-        ("published, normalised", NORMALISED.moments(published_normalised(cell.published))),
+        *extras,
         ("milliseconds per epoch", number_format("ms").moments(times)),
         ("trainable parameters", "" if cell.parameters is None else str(cell.parameters)),
         ("budget", cell.budget),

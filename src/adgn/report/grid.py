@@ -4,14 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import isfinite
 
-from adgn.report.normalised import (
-    NORMALISED,
-    has_normalised,
-    normalised_score,
-    published_normalised,
-)
+from adgn.report.extra_scores import extra_scores, measured_extra, published_extra, quoted_extra
 from adgn.report.numbers import ABSENT, NumberFormat, metric_label, number_format, sentence
-from adgn.report.results import Cell, Column, Group, Moments, Published, TableResults, over_runs
+from adgn.report.results import Cell, Column, Group, Moments, TableResults, over_runs
 
 
 @dataclass(frozen=True)
@@ -47,8 +42,8 @@ class Line:
 
     Attributes:
         role: `"measured"`, `"constant"` or `"quoted"` for a method's own line; those that add to it
-            are `"published"`, `"difference"`, `"runs"`, `"normalised"`, `"published-normalised"`
-            and `"quoted-normalised"`.
+            are `"published"`, `"difference"`, `"runs"`, `"extra"`, `"published-extra"` and
+            `"quoted-extra"`.
     """
 
     role: str
@@ -118,8 +113,8 @@ def grids(table: TableResults) -> list[Grid]:
         what = f"{score} against the number of layers; {about}"
         return [_grid(table, group, f"{group.title}: {what}", "layers") for group in table.groups]
     subject = "" if score.lower() == experiment.title.lower() else f"{experiment.title}: "
-    if has_normalised(table):
-        about += "; normalised: accuracy in percent per trained unit"
+    for extra in extra_scores(table):
+        about += f"; {extra.title}: {extra.meaning}"
     caption = sentence(f"{subject}{score}; {about}")
     return [_grid(table, group, caption, "method") for group in table.groups]
 
@@ -157,6 +152,7 @@ def _grid(table: TableResults, group: Group, caption: str, corner: str) -> Grid:
     experiment, columns = table.experiment, group.columns
     form = number_format(experiment.metric.unit)
     best = {column.key: _best(table, column) for column in columns}
+    extras = extra_scores(table)
     blocks = []
     for row in experiment.rows:
         cells = [table.cells[row.key, column.key] for column in columns]
@@ -170,9 +166,12 @@ def _grid(table: TableResults, group: Group, caption: str, corner: str) -> Grid:
             gaps = [difference_to_published(table, cell) for cell in cells]
             texts = tuple(Entry(ABSENT if gap is None else form.signed(gap)) for gap in gaps)
             lines.append(Line("difference", "difference", texts))
-        lines += _line("normalised", "normalised", NORMALISED, map(normalised_score, cells))
-        published = (published_normalised(cell.published) for cell in cells)
-        lines += _line("published-normalised", "published, normalised", NORMALISED, published)
+        for extra in extras:
+            digits, title = NumberFormat(extra.digits), extra.title
+            found = [measured_extra(cell, extra) for cell in cells]
+            published = [published_extra(cell, extra) for cell in cells]
+            lines += _line("extra", title, digits, found)
+            lines += _line("published-extra", f"published, {title}", digits, published)
         repeats = tuple(Entry(repeats_text(table, cell)) for cell in cells)
         if any(entry.mean != ABSENT for entry in repeats):
             lines.append(Line("runs", repeats_label(table), repeats))
@@ -182,10 +181,9 @@ def _grid(table: TableResults, group: Group, caption: str, corner: str) -> Grid:
     for quoted in experiment.quoted:
         values = (quoted.values.get(column.key) for column in columns)
         lines = _line("quoted", f"{quoted.title} (published)", form, values)
-        if lines:
-            places = (Published(mean=None, row=quoted.title, column=c.title) for c in columns)
-            more = map(published_normalised, places)
-            lines += _line("quoted-normalised", "normalised", NORMALISED, more)
+        for extra in extras if lines else ():
+            more = [quoted_extra(quoted.title, column, extra) for column in columns]
+            lines += _line("quoted-extra", extra.title, NumberFormat(extra.digits), more)
         blocks.append(tuple(lines))
     heads = [Head(c.title if c.layers is None else str(c.layers), c.note or "") for c in columns]
     return Grid(group.key, caption, corner, tuple(heads), tuple(filter(None, blocks)))

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from adgn.report.extra_scores import extra_scores
 from adgn.report.grid import Entry, Line, grids, repeats_label, repeats_text, runs_text
 from adgn.report.markdown import escape_markdown, markdown_entry, markdown_head, markdown_table
-from adgn.report.normalised import has_normalised
 from adgn.report.numbers import ABSENT, metric_label, sentence
 from adgn.report.results import Cell, ReportError, Results, TableResults
 
@@ -12,9 +12,9 @@ from adgn.report.results import Cell, ReportError, Results, TableResults
 def headline_table(results: Results, experiment: str = "property") -> str:
     """One line per method that was begun, one column per task, in Markdown.
 
-    A published value stands below the measured one that it is comparable with; for the trees that
-    is once the accuracy and once the normalised accuracy. A cell with fewer runs than planned says
-    so, and a failed one is shown as failed.
+    A published value stands below the measured one that it is comparable with; a further
+    score of the task, such as the trees' normalised accuracy, stands below with its own. A cell
+    with fewer runs than planned says so, and a failed one is shown as failed.
 
     Args:
         results: What `read_results` gave.
@@ -54,10 +54,11 @@ def _place(block: Sequence[Line], index: int) -> str:
     if main.cell is not None and _is_short(main.cell):
         text += f", {runs_text(main.cell)} runs"
     parts = [text, _in_brackets(entries.get("published"))]
-    normalised = entries.get("normalised")
-    if normalised is not None and normalised.mean != ABSENT:
-        parts.append(f"normalised {escape_markdown(normalised.text)}")
-        parts.append(_in_brackets(entries.get("published-normalised")))
+    labelled = {line.label: line.entries[index] for line in block}
+    for line in block:
+        if line.role == "extra" and line.entries[index].mean != ABSENT:
+            parts.append(f"{line.label} {escape_markdown(line.entries[index].text)}")
+            parts.append(_in_brackets(labelled.get(f"published, {line.label}")))
     return "<br>".join(filter(None, parts))
 
 
@@ -76,8 +77,8 @@ def _legend(table: TableResults) -> str:
         f"{metric_label(metric)} ({better} is better): {_repeats(table)}; in brackets what the "
         "paper reports; bold the best measured value of each column."
     )
-    if has_normalised(table):
-        text += " Normalised: accuracy in percent per trained unit."
+    for extra in extra_scores(table):
+        text += f" {extra.title.capitalize()}: {extra.meaning}."
     return escape_markdown(sentence(text))
 
 

@@ -8,17 +8,11 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from adgn.data import BENCHMARKS, PAPER_DATA_SEEDS
 from adgn.selection.errors import SelectionError
 from adgn.training import TrainConfig
 from adgn.training.tasks import task_entry
 
 __all__ = ["Protocol", "Run", "Summary", "protocol_of"]
-
-# Initialisation seeds of the paper's experiments.
-PROPERTY_SEEDS = (41, 95, 12, 35)
-BENCHMARK_SEEDS = (1978873828, 3780411061, 1201489814, 2805583900, 594910111)
-GEOM_GCN_SPLITS = 10
 
 
 @dataclass(frozen=True)
@@ -130,17 +124,10 @@ def protocol_of(
 
 
 def _usual(config: TrainConfig) -> Protocol:
-    name = config.task.name
-    family = task_entry(name).family
-    if family == "property":
-        return Protocol(seeds=PROPERTY_SEEDS)
-    if family == "heterophily":
-        return Protocol(seeds=(config.seed,), splits=tuple(range(GEOM_GCN_SPLITS)))
-    if family == "benchmarks":
-        if getattr(config.task, "splits", "paper") == "public" and name in BENCHMARKS:
-            return Protocol(seeds=BENCHMARK_SEEDS)
-        splits = tuple(range(len(PAPER_DATA_SEEDS)))
-        return Protocol(seeds=BENCHMARK_SEEDS, splits=splits, per_split=True)
-    if family == "transfer":
-        return Protocol(seeds=(0, 1, 2, 3))
-    return Protocol(seeds=(config.seed,))
+    entry = task_entry(config.task.name)
+    count = entry.splits(config.task)
+    return Protocol(
+        seeds=entry.seeds or (config.seed,),
+        splits=None if count is None else tuple(range(count)),
+        per_split=entry.per_split and count is not None,
+    )

@@ -9,9 +9,8 @@ from typing import Any
 
 from adgn._util.suggestions import unknown_name
 from adgn.nn import model_spec
-from adgn.nn.registry import FAMILIES, SearchSpace
-from adgn.selection.compact import compact_space
 from adgn.selection.errors import SpaceError
+from adgn.tasks.spaces import SearchSpace, compact_space, paper_spaces
 from adgn.training import ConfigError, resolve_config
 from adgn.training.tasks import task_entry
 
@@ -78,25 +77,19 @@ def named_space(name: str, task: str, model: str) -> SearchSpace:
         >>> grid_size(named_space("compact", "texas", "adgn")) <= 48
         True
     """
-    family, spec = task_entry(task).family, model_spec(model)
+    family, grids = task_entry(task).family, paper_spaces(model_spec(model).name)
     if name == "compact":
-        return compact_space(family, spec)
+        return compact_space(task, model)
     if name != "paper":
         raise SpaceError(
             f"{unknown_name('space', name, ('paper', 'compact'))} Or give a .toml file."
         )
-    if family not in FAMILIES:
+    if family not in grids:
         raise SpaceError(
-            f"space='paper' is not there for {task!r}, which is not one of the paper's tasks; use "
-            "'compact' or a TOML file"
+            f"space='paper' is not there for {model!r} on {task!r}, of the family {family!r}; use "
+            "'compact' or a TOML file, or register one with adgn.tasks.register_space"
         )
-    if family not in spec.search_spaces:
-        raise SpaceError(
-            f"space='paper' is not there for {model!r}, which was registered without a search "
-            f"space for {family!r} (the family of {task!r}); use 'compact' or a TOML file, or give "
-            "register_model one"
-        )
-    return {key: list(values) for key, values in spec.search_spaces[family].items()}
+    return grids[family].space
 
 
 def read_space(path: Path) -> SearchSpace:

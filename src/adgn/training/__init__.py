@@ -32,7 +32,15 @@ if TYPE_CHECKING:  # imported on first use: tables of names need no torch
     from adgn.training.run import RunDirectory
     from adgn.training.sharing import shared_data
     from adgn.training.stopping import EarlyStopping
-    from adgn.training.tasks import TASKS, TaskData, TaskEntry
+    from adgn.training.tasks import (
+        TASKS,
+        ExtraScore,
+        PublishedValue,
+        TaskData,
+        TaskEntry,
+        register_task,
+        unregister_task,
+    )
     from adgn.training.trainer import Observer, Trainer
 else:
     __getattr__, __dir__ = lazy_exports(__name__)
@@ -46,6 +54,7 @@ __all__ = [
     "DamagedRunError",
     "DivergedError",
     "EarlyStopping",
+    "ExtraScore",
     "FullGraph",
     "Interrupted",
     "LabelledBatch",
@@ -55,6 +64,7 @@ __all__ = [
     "Observer",
     "PackedBatches",
     "Prepared",
+    "PublishedValue",
     "RegressionMetrics",
     "RunDirectory",
     "RunError",
@@ -72,9 +82,11 @@ __all__ = [
     "predict",
     "prepare",
     "read_config",
+    "register_task",
     "resolve_config",
     "resume",
     "shared_data",
     "to_toml",
     "train",
+    "unregister_task",
 ]

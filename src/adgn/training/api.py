@@ -21,15 +21,14 @@ from adgn.training.errors import ConfigError, DivergedError, RunError
 from adgn.training.memory import check_run_memory
 from adgn.training.metrics import Scores
 from adgn.training.models import build_network
-from adgn.training.objective import OBJECTIVES
+from adgn.training.objective import resolve_objective
 from adgn.training.optim import build_optimizer, build_schedule
 from adgn.training.result import RunResult
 from adgn.training.run import RunDirectory, RunJournal
 from adgn.training.seeding import own_randomness
 from adgn.training.sharing import kept
 from adgn.training.stopping import EarlyStopping
-from adgn.training.tasks import TaskData, task_entry
-from adgn.training.tasks.entry import Progress
+from adgn.training.tasks import Progress, TaskData, task_entry, with_extra_scores
 from adgn.training.trainer import Journal, MemoryJournal, Observer, Trainer
 
 __all__ = ["Prepared", "evaluate", "open_run", "prepare", "resume", "train"]
@@ -43,6 +42,11 @@ class Prepared:
     data: TaskData
     model: GraphNetwork
     trainer: Trainer
+
+    def scores(self, split: Split) -> Scores:
+        """All scores of a split with the weights of now."""
+        found = self.trainer.evaluate(split, source=self.source(split))
+        return with_extra_scores(self.config, found)
 
     def source(self, split: Split) -> BatchSource:
         """The batches of a split; raises `ConfigError` where the task has no such split."""
@@ -193,7 +197,7 @@ def prepare(
     data = kept(key, lambda: entry.build(config, device, progress))
     if isinstance(data.train, PackedBatches):  # kept data may come from a run with another seed
         data = replace(data, train=data.train.with_seed(config.seed))
-    objective = OBJECTIVES[entry.objective]
+    objective = resolve_objective(entry.objective)
     monitor = config.stopping.monitor or objective.monitor
     if monitor not in objective.modes:
         raise ConfigError(
@@ -309,8 +313,8 @@ def _fit(prepared: Prepared, directory: RunDirectory | None, evaluate_test: bool
 
 def _scores(prepared: Prepared, evaluate_test: bool) -> dict[Split, Scores]:
     return {
-        split: prepared.trainer.evaluate(split, source=source)
-        for split, source in prepared.data.sources.items()
+        split: prepared.scores(split)
+        for split in prepared.data.sources
         if evaluate_test or split != "test"
     }
 
@@ -387,10 +391,10 @@ def evaluate(
         True
     """
     prepared = open_run(run_dir, device=device)
-    sources = {split: prepared.source(split) for split in splits or prepared.data.sources}
-    return {
-        split: prepared.trainer.evaluate(split, source=source) for split, source in sources.items()
-    }
+    wanted = list(splits or prepared.data.sources)
+    for split in wanted:
+        prepared.source(split)  # before any work
+    return {split: prepared.scores(split) for split in wanted}
 
 
 @contextmanager

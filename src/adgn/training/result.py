@@ -8,10 +8,10 @@ from typing import Any
 from torch import nn
 
 from adgn._util.environment import environment
-from adgn.data.published import PublishedValue
 from adgn.training.batches import Split
 from adgn.training.config import TrainConfig
 from adgn.training.metrics import Scores
+from adgn.training.tasks import PublishedValue
 
 __all__ = ["RunResult"]
 

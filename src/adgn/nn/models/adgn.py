@@ -10,13 +10,6 @@ from adgn.graph import Adjacency
 from adgn.graph.checks import check_count, check_flag
 from adgn.nn.antisymmetric import AntiSymmetricConv, as_one_integration, integrate_layers
 from adgn.nn.conv import GraphConvolution
-from adgn.nn.models.spaces import (
-    HETEROPHILY,
-    HETEROPHILY_TABLE,
-    TREES_TABLE,
-    benchmark_grid,
-    property_grid,
-)
 from adgn.nn.network import GraphNetwork, Level
 from adgn.nn.registry import ModelOptions, register_model
 from adgn.nn.resolve import Activation
@@ -141,30 +134,6 @@ class ADGNOptions(ModelOptions):
     memory="nd",
     time="nd^2 + md",
     options=ADGNOptions,
-    search_spaces={
-        "property": property_grid(
-            {"model.epsilon": [1.0, 1e-1, 1e-2, 1e-3], "model.gamma": [1.0, 1e-1, 1e-2, 1e-3]}
-        ),
-        "benchmarks": benchmark_grid(
-            {
-                "model.epsilon": [1.0, 1e-1, 1e-2, 1e-3, 1e-4],
-                "model.gamma": [1.0, 1e-1, 1e-2, 1e-3, 1e-4],
-            }
-        ),
-        "heterophily": (
-            {**HETEROPHILY, "model.epsilon": [1e-1, 1e-2], "model.gamma": [1e-1, 1e-2]},
-            HETEROPHILY_TABLE,
-        ),
-        "trees": (
-            {
-                "model.hidden_channels": [32, 86, 128],
-                "model.act": ["tanh", "relu"],
-                "model.epsilon": [0.1],
-                "model.gamma": [0.1],
-            },
-            TREES_TABLE,
-        ),
-    },
     note="Aggregation and weight sharing are variants with a row of their own in the paper's "
     "tables, not part of a grid. A Φ other than `sum` also reads the node's own state (by a self "
     "loop or a weight of its own): for γ = 0 the eigenvalues of a node's Jacobian are then not on "

@@ -8,7 +8,6 @@ from torch import Tensor, nn
 from adgn.graph import Operator
 from adgn.nn.models.baseline import Baseline
 from adgn.nn.models.diffusion import Diffusion, PredictThenPropagateOptions
-from adgn.nn.models.spaces import benchmark_grid, heterophily_grid, property_grid, tree_grid
 from adgn.nn.registry import register_model
 
 
@@ -47,12 +46,6 @@ class APPNPPropagation(Diffusion):
     memory="1",
     time="md",
     options=APPNPOptions,
-    search_spaces={
-        "property": property_grid({"model.alpha": [0.1, 0.2]}, trained=False),
-        "benchmarks": benchmark_grid({"model.alpha": [0.1, 0.2]}, trained=False),
-        "heterophily": heterophily_grid({"model.alpha": [0.1, 0.2]}),
-        "trees": tree_grid(),
-    },
     note="α as in the APPNP paper (0.1, and 0.2 for one data set). The readout follows the "
     "propagation; both are linear, so this is prediction by a two-layer perceptron before it.",
 )

@@ -8,7 +8,6 @@ from torch import Tensor, nn
 from adgn.graph import Operator
 from adgn.nn.models.baseline import Baseline
 from adgn.nn.models.diffusion import Diffusion, PredictThenPropagateOptions
-from adgn.nn.models.spaces import benchmark_grid, heterophily_grid, property_grid, tree_grid
 from adgn.nn.registry import register_model
 
 
@@ -44,12 +43,6 @@ class DAGNNPropagation(Diffusion):
     memory="nd",
     time="nd + md",
     options=DAGNNOptions,
-    search_spaces={
-        "property": property_grid(trained=False),
-        "benchmarks": benchmark_grid(trained=False),
-        "heterophily": heterophily_grid(),
-        "trees": tree_grid(),
-    },
     note="The scores are read from the hidden states, and the readout comes after; the DAGNN paper "
     "scores class predictions.",
 )

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from adgn.graph import Operator
 from adgn.nn.models.baseline import Baseline
 from adgn.nn.models.diffusion import Diffusion
-from adgn.nn.models.spaces import benchmark_grid, heterophily_grid, property_grid, tree_grid
 from adgn.nn.registry import ModelOptions, register_model
 from adgn.nn.resolve import Activation
 
@@ -60,12 +59,6 @@ class DGCPropagation(Diffusion):
     memory="1",
     time="md",
     options=DGCOptions,
-    search_spaces={
-        "property": property_grid({"model.epsilon": [1.0, 1e-1, 1e-2, 1e-3]}),
-        "benchmarks": benchmark_grid({"model.epsilon": [1.0, 1e-1, 1e-2, 1e-3, 1e-4]}),
-        "heterophily": heterophily_grid({"model.epsilon": [1e-1, 1e-2]}),
-        "trees": tree_grid({"model.epsilon": [0.1]}),
-    },
     note="The A-DGN paper's experiments subtract $\\epsilon \\hat{\\mathbf{A}} \\mathbf{X}$; the "
     "heat equation, `diffusion='laplacian'`, subtracts $\\epsilon (\\mathbf{I} - "
     "\\hat{\\mathbf{A}}) \\mathbf{X}$.",

@@ -5,7 +5,6 @@ from torch import nn
 
 from adgn.nn.conv import GATConv
 from adgn.nn.models.baseline import Baseline, Stack, StackOptions
-from adgn.nn.models.spaces import benchmark_grid, heterophily_grid, property_grid, tree_grid
 from adgn.nn.registry import register_model
 
 
@@ -37,20 +36,6 @@ class GATOptions(StackOptions):
     memory="nd + m",
     time="nd^2 + md",
     options=GATOptions,
-    search_spaces={
-        "property": property_grid(),
-        "benchmarks": benchmark_grid(),
-        "heterophily": heterophily_grid(),
-        "trees": tree_grid(
-            {
-                "model.act": [None],
-                "model.norm": ["layer"],
-                "model.residual": [True],
-                "model.heads": [4],
-            },
-            quoted=True,
-        ),
-    },
     note="Edge weights must not be negative: an edge of weight 2 counts as two edges.",
 )
 class GAT(Baseline):

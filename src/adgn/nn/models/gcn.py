@@ -5,7 +5,6 @@ from torch import nn
 
 from adgn.nn.conv import GCNConv
 from adgn.nn.models.baseline import Baseline, Stack, StackOptions
-from adgn.nn.models.spaces import benchmark_grid, heterophily_grid, property_grid, tree_grid
 from adgn.nn.registry import register_model
 
 
@@ -26,14 +25,6 @@ class GCNOptions(StackOptions):
     memory="nd",
     time="nd^2 + md",
     options=GCNOptions,
-    search_spaces={
-        "property": property_grid(),
-        "benchmarks": benchmark_grid(),
-        "heterophily": heterophily_grid(),
-        "trees": tree_grid(
-            {"model.act": ["relu"], "model.norm": ["layer"], "model.residual": [True]}, quoted=True
-        ),
-    },
 )
 class GCN(Baseline):
     """Graph convolutional network."""

@@ -7,10 +7,7 @@ from torch import Tensor, nn
 
 from adgn.nn.conv import GCN2Conv
 from adgn.nn.models.baseline import Baseline, Stack, StackOptions
-from adgn.nn.models.spaces import benchmark_grid, heterophily_grid, property_grid, tree_grid
 from adgn.nn.registry import register_model
-
-_ALPHA = {"model.alpha": [1.0, 0.1, 0.01]}
 
 
 class GCNIIOptions(StackOptions):
@@ -47,12 +44,6 @@ class GCNIIPropagation(Stack):
     memory="nd",
     time="nd^2 + md",
     options=GCNIIOptions,
-    search_spaces={
-        "property": property_grid(_ALPHA),
-        "benchmarks": benchmark_grid(_ALPHA),
-        "heterophily": heterophily_grid(_ALPHA),
-        "trees": tree_grid(),
-    },
     note="The paper's experiments use $\\beta_\\ell = 1$ and tanh; usual are `theta=0.5` and "
     "`act='relu'`. With `alpha=1` no neighbour is heard.",
 )

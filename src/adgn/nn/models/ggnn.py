@@ -6,7 +6,6 @@ from torch import Tensor, nn
 from adgn.graph import Adjacency
 from adgn.nn.conv import GatedGraphConv
 from adgn.nn.models.baseline import Baseline
-from adgn.nn.models.spaces import benchmark_grid, heterophily_grid, property_grid, tree_grid
 from adgn.nn.registry import ModelOptions, register_model
 
 
@@ -59,12 +58,6 @@ class GGNNPropagation(nn.Module):
     memory="nd",
     time="nd^2 + md",
     options=GGNNOptions,
-    search_spaces={
-        "property": property_grid(trained=False),
-        "benchmarks": benchmark_grid(trained=False),
-        "heterophily": heterophily_grid(act=False),
-        "trees": tree_grid({"model.shared_gru": [False]}, quoted=True),
-    },
 )
 class GGNN(Baseline):
     """Gated graph network."""

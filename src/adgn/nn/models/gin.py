@@ -6,7 +6,6 @@ from torch import nn
 from adgn.nn.conv import GINConv, GINEConv
 from adgn.nn.conv.gin import PerceptronName
 from adgn.nn.models.baseline import Baseline, Stack, StackOptions
-from adgn.nn.models.spaces import benchmark_grid, heterophily_grid, property_grid, tree_grid
 from adgn.nn.registry import register_model
 
 
@@ -31,21 +30,6 @@ class GINOptions(StackOptions):
     memory="nd",
     time="nd^2 + md",
     options=GINOptions,
-    search_spaces={
-        "property": property_grid(),
-        "benchmarks": benchmark_grid(),
-        "heterophily": heterophily_grid(),
-        "trees": tree_grid(
-            {
-                "model.act": ["relu"],
-                "model.norm": ["layer"],
-                "model.residual": [True],
-                "model.mlp": ["two-layer"],
-                "model.train_eps": [False],
-            },
-            quoted=True,
-        ),
-    },
     note="With `edge_dim` messages are $\\mathrm{ReLU}(\\mathbf{x}_j + \\mathbf{U}_\\ell "
     "\\mathbf{e}_{uj} + \\mathbf{c}_\\ell)$ ([GINE](https://arxiv.org/abs/1905.12265)) and take "
     "$O(md)$ memory.",

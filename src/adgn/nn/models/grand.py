@@ -7,7 +7,6 @@ from torch import Tensor, nn
 from adgn.graph import Adjacency, Operator
 from adgn.nn.conv import GATConv
 from adgn.nn.models.baseline import Baseline
-from adgn.nn.models.spaces import benchmark_grid, heterophily_grid, property_grid, tree_grid
 from adgn.nn.registry import ModelOptions, register_model
 from adgn.nn.resolve import Activation, resolve_activation
 
@@ -114,12 +113,6 @@ class GRANDPropagation(nn.Module):
     memory="nd",
     time="nd^2 + md",
     options=GRANDOptions,
-    search_spaces={
-        "property": property_grid({"model.epsilon": [1.0, 1e-1, 1e-2, 1e-3]}),
-        "benchmarks": benchmark_grid({"model.epsilon": [1.0, 1e-1, 1e-2, 1e-3, 1e-4]}),
-        "heterophily": heterophily_grid({"model.epsilon": [1e-1, 1e-2]}),
-        "trees": tree_grid({"model.epsilon": [0.1]}),
-    },
     note="A step evaluates the attention four times, each of which looks one hop further. Memory "
     "is that of `adjoint=True`; `adjoint=False` keeps $O(nd + m)$ per evaluation.",
 )

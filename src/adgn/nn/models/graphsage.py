@@ -7,7 +7,6 @@ from torch import nn
 
 from adgn.nn.conv import SAGEConv
 from adgn.nn.models.baseline import Baseline, Stack, StackOptions
-from adgn.nn.models.spaces import benchmark_grid, heterophily_grid, property_grid, tree_grid
 from adgn.nn.registry import register_model
 
 
@@ -30,12 +29,6 @@ class GraphSAGEOptions(StackOptions):
     memory="nd",
     time="nd^2 + md",
     options=GraphSAGEOptions,
-    search_spaces={
-        "property": property_grid(),
-        "benchmarks": benchmark_grid(),
-        "heterophily": heterophily_grid(),
-        "trees": tree_grid(),
-    },
 )
 class GraphSAGE(Baseline):
     """GraphSAGE on whole neighbourhoods."""

@@ -6,7 +6,6 @@ from torch import Tensor, nn
 
 from adgn.graph import Adjacency
 from adgn.nn.models.baseline import Baseline, Stack, StackOptions
-from adgn.nn.models.spaces import benchmark_grid, heterophily_grid, property_grid, tree_grid
 from adgn.nn.registry import register_model
 
 
@@ -37,12 +36,6 @@ class MLPPropagation(Stack):
     memory="nd",
     time="nd^2",
     options=MLPOptions,
-    search_spaces={
-        "property": property_grid(trained=False),
-        "benchmarks": benchmark_grid(trained=False),
-        "heterophily": heterophily_grid(),
-        "trees": tree_grid(),
-    },
     note="It does not look at the graph or at edge weights.",
 )
 class MLP(Baseline):

@@ -2,41 +2,23 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 from adgn.data.benchmarks import BENCHMARKS
 from adgn.data.property_targets import TARGETS
+from adgn.training.tasks import PublishedValue
 
-__all__ = ["PublishedValue", "published_row", "published_tables", "published_value"]
+__all__ = [
+    "published_normalised_accuracy",
+    "published_row",
+    "published_tables",
+    "published_value",
+]
 
 _PROPERTY, _BENCHMARKS = "graph_property_prediction", "graph_benchmarks"
 _HETEROPHILIC, _TREES = "heterophilic_benchmarks", "tree_neighbors_match"
-
-
-@dataclass(frozen=True)
-class PublishedValue:
-    """A number of the paper: which score it is, of which row and column of which table.
-
-    Attributes:
-        metric: The score of this package that it compares with; accuracies are shares here, while
-            most tables print percent.
-        mean: The number.
-        std: Its standard deviation, where the table has one.
-        table: The table in `published_tables`.
-        row: The method as the table calls it.
-        column: The column as the table calls it; for property prediction not the true target, see
-            `PUBLISHED_COLUMNS`.
-    """
-
-    metric: str
-    mean: float
-    std: float | None
-    table: str
-    row: str
-    column: str
 
 
 @cache
@@ -47,7 +29,7 @@ def published_tables() -> Mapping[str, Any]:
         >>> published_tables()["graph_property_prediction"]["rows"]["GCN"]["SSSP"]["mean"]
         0.9499
     """
-    text = files("adgn.data").joinpath("published.json").read_text(encoding="utf-8")
+    text = files("adgn.tasks").joinpath("published.json").read_text(encoding="utf-8")
     tables: Mapping[str, Any] = json.loads(text)
     return tables
 
@@ -150,3 +132,17 @@ def _tree_cell(title: str, radius: int | None) -> PublishedValue | None:
         return None
     # The paper's table has train accuracies.
     return PublishedValue("train_accuracy", accuracy, None, _TREES, title, f"radius {radius}")
+
+
+def published_normalised_accuracy(row: str, column: str) -> float | None:
+    """What the paper reports for the trees next to the accuracy, by the titles of its table.
+
+    Example:
+        >>> published_normalised_accuracy("GGNN", "radius 5")
+        0.38
+    """
+    table = published_tables()[_TREES]
+    columns = [f"radius {radius}" for radius in table["radius"]]
+    values = table["rows_normalised"].get(row)
+    value: float | None = values[columns.index(column)] if values and column in columns else None
+    return value

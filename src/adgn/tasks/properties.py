@@ -1,6 +1,6 @@
 """Graph property prediction: distances, diameters and the like on small random graphs."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -8,9 +8,9 @@ from pydantic import Field, StrictFloat, StrictInt
 
 from adgn.data.property_settings import PropertySettings
 from adgn.data.property_targets import TARGETS
-from adgn.data.published import PublishedValue, published_value
+from adgn.tasks.published import published_value
 from adgn.training.config import TaskConfig
-from adgn.training.tasks.entry import Progress, TaskData, TaskEntry, TaskSize
+from adgn.training.tasks import Progress, PublishedValue, TaskData, TaskSize, register_task
 
 if TYPE_CHECKING:  # what brings torch is imported where it is used: listing the tasks is quick
     import torch
@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # what brings torch is imported where it is used: listing the
     from adgn.nn.network import Level
     from adgn.training.config import TrainConfig
 
-__all__ = ["PropertyConfig", "entries"]
+__all__ = ["PropertyConfig"]
 
 PAPER_BATCH_SIZE = 512
 _PAPER = PropertySettings()
@@ -50,25 +50,6 @@ class PropertyConfig(TaskConfig):
         """The settings of the data set."""
         return PropertySettings(
             self.data_seed, self.min_nodes, self.train, self.val, self.test, self.edge_noise
-        )
-
-
-def entries() -> Iterator[TaskEntry]:
-    """One task per target."""
-    for target in TARGETS.values():
-        published = f'; the paper calls it "{target.published_as}"' if target.published_as else ""
-        yield TaskEntry(
-            name=target.name,
-            family="property",
-            summary=f"{target.description} (per {target.level}{published})",
-            objective="regression",
-            config=PropertyConfig,
-            defaults=_defaults,
-            build=partial(_build, target.name),
-            published=_published,
-            model_defaults={"adgn": {"phi": "sum", "epsilon": 0.1, "gamma": 0.1}},
-            protocol="the paper's; 20 layers and 30 units are the largest of its grid",
-            size=partial(_size, target.level),
         )
 
 
@@ -143,3 +124,26 @@ def _published(config: "TrainConfig") -> PublishedValue | None:
         return None  # other graphs: the paper's number says nothing about them
     spec = model_spec(config.model.name)
     return published_value(task.name, spec.title, config.model.options)
+
+
+for _target in TARGETS.values():
+    _name = f'; the paper calls it "{_target.published_as}"' if _target.published_as else ""
+    register_task(
+        _target.name,
+        family="property",
+        summary=f"{_target.description} (per {_target.level}{_name})",
+        objective="regression",
+        config=PropertyConfig,
+        defaults=_defaults,
+        published=_published,
+        model_defaults={"adgn": {"phi": "sum", "epsilon": 0.1, "gamma": 0.1}},
+        protocol="the paper's; 20 layers and 30 units are the largest of its grid",
+        seeds=(41, 95, 12, 35),
+        size=partial(_size, _target.level),
+        compact={
+            "optimizer.lr": [3e-3],
+            "optimizer.weight_decay": [1e-6],
+            "model.num_layers": [5, 10, 20],
+            "model.hidden_channels": [30],
+        },
+    )(partial(_build, _target.name))

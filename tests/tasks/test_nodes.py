@@ -2,8 +2,8 @@ import pytest
 import torch
 
 from adgn.data import load
+from adgn.tasks.nodes import constant_scores
 from adgn.training import TASKS, TrainConfig, prepare, train
-from adgn.training.tasks.nodes import constant_scores
 
 
 @pytest.mark.parametrize("task", ["texas", "cora", "photo"])

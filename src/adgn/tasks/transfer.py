@@ -1,20 +1,20 @@
 """Graph transfer: a number at one node must be reported at another, far away."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, StrictInt
 
 from adgn.training.config import TaskConfig
-from adgn.training.tasks.entry import Progress, TaskData, TaskEntry, TaskSize
+from adgn.training.tasks import Progress, TaskData, TaskSize, register_task
 
 if TYPE_CHECKING:  # what brings torch is imported where it is used: listing the tasks is quick
     import torch
 
     from adgn.training.config import TrainConfig
 
-__all__ = ["TransferConfig", "entries"]
+__all__ = ["TransferConfig"]
 
 BATCH_SIZE = 100
 
@@ -30,26 +30,6 @@ class TransferConfig(TaskConfig):
     train: StrictInt = Field(default=1000, ge=1, description="train graphs")
     val: StrictInt = Field(default=100, ge=1, description="validation graphs")
     test: StrictInt = Field(default=100, ge=1, description="test graphs")
-
-
-def entries() -> Iterator[TaskEntry]:
-    """The one task."""
-    yield TaskEntry(
-        name="graph-transfer",
-        family="transfer",
-        summary="the number at one node, reported at another `distance` edges away",
-        objective="regression",
-        config=TransferConfig,
-        defaults=_defaults,
-        build=_build,
-        # The signal needs a large T = Lε to go far; a weight per layer keeps it from growing on
-        # the way, and without biases nothing but the signal moves.
-        model_defaults={
-            "adgn": {"phi": "sum", "epsilon": 1.0, "weight_sharing": False, "bias": False}
-        },
-        protocol="the package's own; the paper has no such task",
-        size=_size,
-    )
 
 
 def _defaults(task: Mapping[str, Any], model: str) -> dict[str, Any]:
@@ -77,6 +57,21 @@ def _size(config: "TrainConfig") -> TaskSize:
     return TaskSize(data, batch * nodes, batch * edges, in_channels=1, out_channels=1)
 
 
+@register_task(
+    "graph-transfer",
+    family="transfer",
+    summary="the number at one node, reported at another `distance` edges away",
+    objective="regression",
+    config=TransferConfig,
+    defaults=_defaults,
+    # The signal needs a large T = Lε to go far; a weight per layer keeps it from growing on
+    # the way, and without biases nothing but the signal moves.
+    model_defaults={"adgn": {"phi": "sum", "epsilon": 1.0, "weight_sharing": False, "bias": False}},
+    protocol="the package's own; the paper has no such task",
+    seeds=(0, 1, 2, 3),
+    size=_size,
+    compact={"optimizer.lr": [3e-3, 1e-2], "model.hidden_channels": [16, 32]},
+)
 def _build(config: "TrainConfig", device: "torch.device", progress: Progress | None) -> TaskData:
     from adgn.data import GraphTransfer
     from adgn.training.batches import PackedBatches

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from adgn.data.published import published_row, published_tables, published_value
+from adgn.tasks.published import published_row, published_tables, published_value
 
 
 def test_columns_of_property_prediction_are_found_under_their_true_targets():

@@ -1,15 +1,15 @@
 """Node classification: the paper's graph benchmarks and its heterophilic ones."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, StrictBool, StrictInt
 
 from adgn.data.benchmarks import BENCHMARKS, NodeBenchmark
-from adgn.data.published import PublishedValue, published_value
+from adgn.tasks.published import published_value
 from adgn.training.config import TaskConfig
 from adgn.training.sharing import kept
-from adgn.training.tasks.entry import Progress, TaskData, TaskEntry, TaskSize
+from adgn.training.tasks import Progress, PublishedValue, TaskData, TaskSize, register_task
 
 if TYPE_CHECKING:  # what brings torch is imported where it is used: listing the tasks is quick
     import torch
@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # what brings torch is imported where it is used: listing the
     from adgn.training.batches import BatchSource, Split
     from adgn.training.config import TrainConfig
 
-__all__ = ["NodeConfig", "constant_scores", "entries"]
+__all__ = ["NodeConfig", "constant_scores"]
 
 
 class NodeConfig(TaskConfig):
@@ -38,27 +38,6 @@ class NodeConfig(TaskConfig):
         default="auto", description="how features are kept; auto: sparse where it pays"
     )
     root: str | None = Field(default=None, description='data root; "none": the usual one')
-
-
-def entries() -> Iterator[TaskEntry]:
-    """One task per data set."""
-    for benchmark in BENCHMARKS.values():
-        heterophilic = benchmark.splits == "geom-gcn"
-        yield TaskEntry(
-            name=benchmark.name,
-            family="heterophily" if heterophilic else "benchmarks",
-            summary=f"{benchmark.title}: the class of a node, {benchmark.classes} classes",
-            objective="classification",
-            config=NodeConfig,
-            defaults=_heterophilic_defaults if heterophilic else _benchmark_defaults,
-            build=_build,
-            published=_published,
-            model_defaults={
-                "adgn": {"phi": "sum" if heterophilic else "gcn", "epsilon": 0.1, "gamma": 0.1}
-            },
-            protocol="the paper's; values out of its grid, not selected for this data set",
-            size=_size,
-        )
 
 
 def _benchmark_defaults(task: Mapping[str, Any], model: str) -> dict[str, Any]:
@@ -184,3 +163,57 @@ def _published(config: "TrainConfig") -> PublishedValue | None:
         return None  # of heterophilic graphs the public splits are the paper's
     spec = model_spec(config.model.name)
     return published_value(config.task.name, spec.title, config.model.options)
+
+
+def _paper_splits(settings: TaskConfig) -> int | None:
+    from adgn.data import PAPER_DATA_SEEDS
+
+    public = isinstance(settings, NodeConfig) and settings.splits == "public"
+    return None if public else len(PAPER_DATA_SEEDS)
+
+
+_COMMON: Mapping[str, Any] = {
+    "objective": "classification",
+    "config": NodeConfig,
+    "published": _published,
+    "size": _size,
+    "protocol": "the paper's; values out of its grid, not selected for this data set",
+}
+_BENCHMARKS: Mapping[str, Any] = {
+    "family": "benchmarks",
+    "defaults": _benchmark_defaults,
+    "model_defaults": {"adgn": {"phi": "gcn", "epsilon": 0.1, "gamma": 0.1}},
+    "seeds": (1978873828, 3780411061, 1201489814, 2805583900, 594910111),
+    "splits": _paper_splits,
+    "per_split": True,
+    "compact": {
+        "optimizer.lr": [1e-2, 1e-3],
+        "optimizer.weight_decay": [0.1],
+        "model.num_layers": [2, 5, 10],
+        "model.hidden_channels": [64],
+    },
+}
+_HETEROPHILIC: Mapping[str, Any] = {
+    "family": "heterophily",
+    "defaults": _heterophilic_defaults,
+    "model_defaults": {"adgn": {"phi": "sum", "epsilon": 0.1, "gamma": 0.1}},
+    "splits": lambda settings: 10,
+    # On small graphs dropout, depth and step size decide; what matters least has one value.
+    "compact": {
+        "optimizer.lr": [1e-2, 3e-3],
+        "optimizer.weight_decay": [1e-2],
+        "model.num_layers": [2, 8],
+        "model.hidden_channels": [64],
+        "model.dropout": [0.0, 0.5],
+        "model.act": ["tanh"],
+        "model.gamma": [0.1],
+    },
+}
+
+for _graph in BENCHMARKS.values():
+    register_task(
+        _graph.name,
+        summary=f"{_graph.title}: the class of a node, {_graph.classes} classes",
+        **(_HETEROPHILIC if _graph.splits == "geom-gcn" else _BENCHMARKS),
+        **_COMMON,
+    )(_build)

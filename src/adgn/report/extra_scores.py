@@ -1,0 +1,39 @@
+"""The scores of a table besides the one that it is about, as its tasks declare them."""
+
+from collections.abc import Sequence
+
+from adgn.report.results import Cell, Column, Moments, TableResults, over_runs
+from adgn.training.tasks import TASKS, ExtraScore
+
+__all__ = ["extra_scores", "measured_extra", "published_extra", "quoted_extra"]
+
+
+def extra_scores(table: TableResults) -> Sequence[ExtraScore]:
+    """The extra scores of the tasks in the columns; none of tasks that are not known here."""
+    tasks = {column.task for column in table.experiment.columns if column.task is not None}
+    found = [TASKS[name].extra_scores for name in sorted(tasks) if name in TASKS]
+    return list({score.name: score for scores in found for score in scores}.values())
+
+
+def measured_extra(cell: Cell, score: ExtraScore) -> Moments | None:
+    """What a cell measured."""
+    splits = {"train": cell.train, "val": cell.validation, "test": cell.test}
+    return over_runs(cell, splits[score.split].get(score.name))
+
+
+def published_extra(cell: Cell, score: ExtraScore) -> Moments | None:
+    """What was published next to the value that a cell is compared with."""
+    place = cell.published
+    if place is None or place.row is None or place.column is None:
+        return None
+    return _published(place.row, place.column, score)
+
+
+def quoted_extra(title: str, column: Column, score: ExtraScore) -> Moments | None:
+    """What was published for a method that was not run."""
+    return _published(title, column.title, score)
+
+
+def _published(row: str, column: str, score: ExtraScore) -> Moments | None:
+    value = score.published(row, column)
+    return None if value is None else Moments(mean=value)

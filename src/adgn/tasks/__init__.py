@@ -1,0 +1,32 @@
+"""Tasks: data, objective, defaults, seeds and splits, search spaces, published values, scores."""
+
+from typing import TYPE_CHECKING
+
+from adgn._util.lazy import lazy_exports
+
+if TYPE_CHECKING:  # imported on first use: tables of names need no torch
+    from adgn.tasks.nodes import NodeConfig, constant_scores
+    from adgn.tasks.properties import PropertyConfig
+    from adgn.tasks.published import published_row, published_tables, published_value
+    from adgn.tasks.spaces import SearchSpace, compact_space, paper_spaces, register_space
+    from adgn.tasks.transfer import TransferConfig
+    from adgn.tasks.trees import TreeConfig, normalised_accuracy, tree_layers
+else:
+    __getattr__, __dir__ = lazy_exports(__name__)
+
+__all__ = [
+    "NodeConfig",
+    "PropertyConfig",
+    "SearchSpace",
+    "TransferConfig",
+    "TreeConfig",
+    "compact_space",
+    "constant_scores",
+    "normalised_accuracy",
+    "paper_spaces",
+    "published_row",
+    "published_tables",
+    "published_value",
+    "register_space",
+    "tree_layers",
+]

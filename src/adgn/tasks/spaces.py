@@ -1,0 +1,232 @@
+"""What model selection tries: the paper's grids, and compact spaces around what they select.
+
+Keys are `model.<argument or option of build_model>`, `optimizer.lr` and
+`optimizer.weight_decay`; a grid is the product of the lists. What an experiment fixes for all
+models (the optimiser, numbers of epochs, patience) is no part of a space.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from adgn.nn import ModelOptions, model_spec
+from adgn.training.config import ModelConfig
+from adgn.training.tasks import task_entry
+
+__all__ = ["GridSource", "SearchSpace", "compact_space", "paper_spaces", "register_space"]
+
+SearchSpace = dict[str, list[Any]]
+
+
+class GridSource(NamedTuple):
+    """A grid and where its values come from."""
+
+    space: SearchSpace
+    source: str
+
+
+_STEPS: SearchSpace = {"model.epsilon": [1.0, 1e-1, 1e-2, 1e-3]}
+_MORE_STEPS: SearchSpace = {"model.epsilon": [1.0, 1e-1, 1e-2, 1e-3, 1e-4]}
+_TWO_STEPS: SearchSpace = {"model.epsilon": [1e-1, 1e-2]}
+_GCNII: SearchSpace = {"model.alpha": [1.0, 0.1, 0.01]}
+_APPNP: SearchSpace = {"model.alpha": [0.1, 0.2]}
+_LAYER_NORM: SearchSpace = {"model.norm": ["layer"], "model.residual": [True]}
+_MODELS = [
+    "adgn",
+    "appnp",
+    "dagnn",
+    "dgc",
+    "gat",
+    "gcn",
+    "gcnii",
+    "ggnn",
+    "gin",
+    "grand",
+    "graphsage",
+    "mlp",
+]
+
+# By family: what all models share, and what single ones have besides.
+_GRIDS: Mapping[str, tuple[SearchSpace, Mapping[str, SearchSpace]]] = {
+    "property": (
+        {
+            "optimizer.lr": [3e-3],
+            "optimizer.weight_decay": [1e-6],
+            "model.num_layers": [1, 5, 10, 20],
+            "model.hidden_channels": [10, 20, 30],
+        },
+        {
+            "adgn": {**_STEPS, "model.gamma": [1.0, 1e-1, 1e-2, 1e-3]},
+            "appnp": _APPNP,
+            "dgc": _STEPS,
+            "gcnii": _GCNII,
+            "grand": _STEPS,
+        },
+    ),
+    "benchmarks": (
+        {
+            "optimizer.lr": [1e-2, 1e-3, 1e-4],
+            "optimizer.weight_decay": [0.1],
+            "model.num_layers": [1, 2, 3, 5, 10, 20, 30],
+            "model.hidden_channels": [32, 64, 128],
+        },
+        {
+            "adgn": {**_MORE_STEPS, "model.gamma": [1.0, 1e-1, 1e-2, 1e-3, 1e-4]},
+            "appnp": _APPNP,
+            "dgc": _MORE_STEPS,
+            "gcnii": _GCNII,
+            "grand": _MORE_STEPS,
+        },
+    ),
+    "heterophily": (
+        {
+            "optimizer.lr": [1e-1, 1e-2, 1e-4],
+            "optimizer.weight_decay": [1e-2],
+            "model.num_layers": [8, 16, 32, 64],
+            "model.hidden_channels": [128, 256, 512, 1024],
+            "model.act": ["tanh", "relu"],
+            "model.dropout": [0.0, 0.2, 0.4, 0.6],
+        },
+        {
+            "adgn": {**_TWO_STEPS, "model.gamma": [1e-1, 1e-2]},
+            "appnp": _APPNP,
+            "dgc": _TWO_STEPS,
+            "gcnii": _GCNII,
+            "grand": _TWO_STEPS,
+        },
+    ),
+    # Without the number of layers, which the task knows: the trees' depth, for A-DGN one more.
+    "trees": (
+        {"model.hidden_channels": [32]},
+        {
+            "adgn": {
+                "model.hidden_channels": [32, 86, 128],
+                "model.act": ["tanh", "relu"],
+                "model.epsilon": [0.1],
+                "model.gamma": [0.1],
+            },
+            "dgc": {"model.epsilon": [0.1]},
+            "gat": {"model.act": [None], **_LAYER_NORM, "model.heads": [4]},
+            "gcn": {"model.act": ["relu"], **_LAYER_NORM},
+            "ggnn": {"model.shared_gru": [False]},
+            "gin": {
+                "model.act": ["relu"],
+                **_LAYER_NORM,
+                "model.mlp": ["two-layer"],
+                "model.train_eps": [False],
+            },
+            "grand": {"model.epsilon": [0.1]},
+        },
+    ),
+}
+_TABLES = {
+    "property": "A-DGN paper, table of property-prediction grids",
+    "benchmarks": "A-DGN paper, table of graph-benchmark grids",
+    "heterophily": "A-DGN paper, table of heterophilic grids",
+    "trees": "A-DGN paper, table of Tree-NeighborsMatch grids",
+}
+_ALON_YAHAV = "Alon and Yahav (2021), whose results the A-DGN paper quotes"
+
+
+def _source(family: str, model: str) -> str:
+    if family == "trees" and model != "adgn":
+        quoted = model in ("gat", "gcn", "ggnn", "gin")
+        return _ALON_YAHAV if quoted else f"size as in {_ALON_YAHAV}; this model is not among them"
+    trained = model == "adgn" if family == "heterophily" else model not in _NOT_TRAINED
+    shared = "; the paper did not train this model, so only what its grid says for all"
+    return _TABLES[family] + ("" if trained else shared)
+
+
+_NOT_TRAINED = ("appnp", "dagnn", "ggnn", "mlp")
+_REGISTERED: dict[str, dict[str, GridSource]] = {}  # by model, then by family
+
+
+def register_space(model: str, family: str, space: SearchSpace, source: str = "") -> None:
+    """Makes known what `space="paper"` tries for a model on the tasks of a family.
+
+    `space="compact"` takes those of its keys that not all models share.
+
+    Args:
+        model: The model.
+        family: The family of tasks.
+        space: Lists of values by key.
+        source: Where the values come from.
+
+    Example:
+        >>> from adgn.selection import named_space
+        >>> register_space("sgc", "property", {"model.num_layers": [2, 4]}, "the SGC paper")
+        >>> paper_spaces("sgc")["property"].source
+        'the SGC paper'
+    """
+    copied = {key: list(values) for key, values in space.items()}
+    _REGISTERED.setdefault(model, {})[family] = GridSource(copied, source)
+
+
+def paper_spaces(model: str) -> dict[str, GridSource]:
+    """The grids of a model by family of tasks; none for a model that has none.
+
+    Example:
+        >>> paper_spaces("gcnii")["property"].space["model.alpha"]
+        [1.0, 0.1, 0.01]
+    """
+    copies = {}
+    for family, (space, source) in _REGISTERED.get(model, {}).items():
+        copies[family] = GridSource({key: list(values) for key, values in space.items()}, source)
+    return copies
+
+
+for _model in _MODELS:
+    for _family, (_shared, _own) in _GRIDS.items():
+        _values = {**_shared, **_own.get(_model, {})}
+        if _model == "ggnn" and _family == "heterophily":
+            del _values["model.act"]  # it has no activation to choose
+        register_space(_model, _family, _values, _source(_family, _model))
+
+# For tasks of a user's own: nothing is known but that these matter.
+_USUAL: SearchSpace = {
+    "optimizer.lr": [1e-2, 3e-3, 1e-3],
+    "model.num_layers": [2, 5, 10],
+    "model.hidden_channels": [32],
+}
+# Options that a model has in its grids, thinned out; of others the grid's values stay.
+_THINNED: SearchSpace = {
+    "model.alpha": [0.1, 0.5],
+    "model.epsilon": [1.0, 0.1],
+    "model.gamma": [0.1, 0.01],
+}
+_SHARED_OPTIONS = {
+    f"model.{key}" for key in (*ModelConfig.model_fields, *ModelOptions.model_fields)
+}
+
+
+def compact_space(task: str, model: str) -> SearchSpace:
+    """A space of a few dozen configurations for a model and a task, whoever registered them.
+
+    Example:
+        >>> compact_space("sssp", "adgn")["model.epsilon"]
+        [1.0, 0.1]
+    """
+    entry, spec, grids = task_entry(task), model_spec(model), paper_spaces(model)
+    given = entry.compact or _USUAL
+    shared = {
+        key: list(values)
+        for key, values in given.items()
+        if not key.startswith("model.") or key in _SHARED_OPTIONS
+    }
+    if entry.family in grids:
+        grid = {
+            key: values for key, values in grids[entry.family].space.items() if key not in shared
+        }
+    else:  # of the paper's tasks property prediction is the nearest
+        grid = grids["property"].space if "property" in grids else {}
+        grid = {key: values for key, values in grid.items() if key in _THINNED}
+    fewer = {**_THINNED, **given}
+    own = {
+        key: list(fewer[key]) if len(values) > 1 and key in fewer else values
+        for key, values in grid.items()
+    }
+    rest = {
+        key: list(values)
+        for key, values in given.items()
+        if key not in shared and key.removeprefix("model.") in spec.options.model_fields
+    }
+    return {**shared, **own, **{key: values for key, values in rest.items() if key not in own}}
