@@ -5,9 +5,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import adgn
 from adgn._util.jsontext import parse_json
 from adgn._util.names import check_name
+from adgn._version import __version__
 from adgn.experiments.cells import Cell, new_cell, read_cell, write_cell
 from adgn.experiments.errors import ReproductionError, unwritable
 from adgn.experiments.plan import FORMAT, CellPlan
@@ -94,7 +94,7 @@ class ResultsDirectory:
     def _write_about(self, budget: str, experiments: list[str]) -> None:
         about = {
             "format": FORMAT,
-            "adgn": adgn.__version__,
+            "adgn": __version__,
             "budget": budget,
             "experiments": experiments,
         }
@@ -112,7 +112,7 @@ class ResultsDirectory:
             newer = isinstance(version, int) and version > FORMAT
             raise ReproductionError(
                 f"{self.path} was made by adgn {about.get('adgn', 'unknown')} in format {version}; "
-                f"this adgn {adgn.__version__} writes format {FORMAT}: "
+                f"this adgn {__version__} writes format {FORMAT}: "
                 + ("update adgn, or choose another --out" if newer else "choose another --out")
             )
         return about

@@ -5,7 +5,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-import adgn
+from adgn._version import __version__
 from adgn.report.charts import curve_chart, depth_charts, dot_charts
 from adgn.report.details import CellView, cell_view
 from adgn.report.grid import Grid, anchor, grids, time_grid
@@ -47,7 +47,7 @@ def html_page(results: Results) -> str:
     template = environment.get_template("page.html")
     return template.render(
         title=TITLE,
-        version=adgn.__version__,
+        version=__version__,
         source=results.folder.name or str(results.folder),
         facts=_facts(results),
         sections=[_section(table) for table in results.tables],

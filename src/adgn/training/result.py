@@ -13,7 +13,7 @@ import torch
 import torch_geometric
 from torch import nn
 
-import adgn
+from adgn._version import __version__
 from adgn.host import processor
 from adgn.training.batches import Split
 from adgn.training.config import TrainConfig
@@ -94,7 +94,7 @@ class RunResult:
 def environment() -> dict[str, Any]:
     """Versions and machine: what the last bits of a result depend on."""
     return {
-        "adgn": adgn.__version__,
+        "adgn": __version__,
         "git_commit": _git_commit(),
         "python": platform.python_version(),
         "torch": torch.__version__,
@@ -109,7 +109,7 @@ def environment() -> dict[str, Any]:
 
 def _git_commit() -> str | None:
     """The commit that the package's own files are at, `+` behind it where they were changed."""
-    folder = Path(adgn.__file__).parent
+    folder = Path(__file__).parents[1]
 
     def git(*arguments: str) -> str | None:
         try:
