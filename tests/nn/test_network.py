@@ -196,3 +196,17 @@ def test_half_precision(phi, dtype):
     half = copy.deepcopy(model).to(dtype)(x.to(dtype), RING)
     assert half.dtype == dtype
     torch.testing.assert_close(half.float(), model(x, RING), rtol=0.05, atol=0.05)
+
+
+def test_an_embedding_reads_integers():
+    model = build_model("gcn", [5, 3], 4, 2, num_layers=2, encoder="embedding")
+    ring = torch.tensor([[0, 1], [1, 0]])
+    assert model(torch.tensor([[4, 0], [1, 2]]), ring).shape == (2, 2)
+    assert model.in_channels == 2
+    assert repr(build_model(**model.configuration)) == repr(model)
+
+
+@pytest.mark.parametrize(("encoder", "channels"), [("embedding", 2), ("linear", [5, 3])])
+def test_an_embedding_needs_the_numbers_of_values_and_nothing_else_does(encoder, channels):
+    with pytest.raises(ValueError, match=rf"encoder='{encoder}' does not fit in_channels=\(?[25]"):
+        build_model("adgn", channels, 4, 2, num_layers=2, encoder=encoder)

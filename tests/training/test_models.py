@@ -33,4 +33,5 @@ def test_encoder_must_fit_the_features(encoder, embeddings):
 def test_options_have_their_defaults_filled_in():
     options = check_model_options("adgn", {"epsilon": 0.5, "edge_dim": "none"})
     assert (options["epsilon"], options["gamma"], options["edge_dim"]) == (0.5, 0.1, None)
-    assert "dropout" not in options
+    assert (options["encoder"], options["dropout"]) == ("linear", 0.0)
+    assert check_model_options("adgn", {"encoder": "none"})["encoder"] == "none"  # a name here

@@ -1,6 +1,17 @@
+import subprocess
+import sys
+
 import pytest
 
-from adgn.training import TASKS, ConfigError, resolve_config
+from adgn.training import (
+    TASKS,
+    ConfigError,
+    prepare,
+    register_task,
+    resolve_config,
+    unregister_task,
+)
+from adgn.training.tasks import with_extra_scores
 
 
 def test_wrong_task_settings():
@@ -17,3 +28,44 @@ def test_every_task_says_what_it_is():
         assert entry.summary
         assert entry.protocol
         assert entry.objective in ("regression", "classification")
+
+
+def test_a_task_is_found_without_importing_what_registers_it():
+    program = (
+        "import sys\n"
+        "from adgn.training.tasks import task_entry\n"
+        "assert not any(name.startswith('adgn.tasks') for name in sys.modules)\n"
+        "assert task_entry('sssp').family == 'property'\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_a_name_is_registered_once_and_can_be_freed():
+    with pytest.raises(ValueError, match="a task named 'sssp' is registered already"):
+        register_task("sssp", objective="regression")(lambda *arguments: None)
+    for _ in range(2):
+        register_task("fleeting", objective="regression")(lambda *arguments: None)
+        assert resolve_config("fleeting").task.name == "fleeting"
+        unregister_task("fleeting")
+    with pytest.raises(ConfigError, match="task='fleeting' is not known"):
+        resolve_config("fleeting")
+
+
+def test_an_objective_that_is_not_there_is_named():
+    register_task("wrong", objective="regresion")(lambda *arguments: None)
+    try:
+        with pytest.raises(ValueError, match=r"objective='regresion'.*Did you mean 'regression'"):
+            prepare(resolve_config("wrong"))
+    finally:
+        unregister_task("wrong")
+
+
+def test_extra_scores_come_from_the_configuration_and_the_others():
+    settings = {"model": {"name": "gcn", "hidden_channels": 16, "num_layers": 2}}
+    config = resolve_config("tree-neighbors-match", settings)
+    scores = with_extra_scores(config, {"accuracy": 0.5})
+    assert scores == {"accuracy": 0.5, "normalised_accuracy": 100 * 0.5 / (16 * 2)}
+    shared = resolve_config("tree-neighbors-match", {"model": {"hidden_channels": 16}})
+    assert with_extra_scores(shared, {"accuracy": 0.5})["normalised_accuracy"] == 100 * 0.5 / 16
+    assert with_extra_scores(resolve_config("texas"), {"accuracy": 0.5}) == {"accuracy": 0.5}

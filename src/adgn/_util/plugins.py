@@ -14,7 +14,7 @@ from pathlib import Path
 
 __all__ = ["GROUP", "VARIABLE", "PluginError", "load_plugin", "load_plugins", "loaded_plugins"]
 
-VARIABLE = "ADGN_PLUGINS"  # files (absolute) and modules, separated as in PATH
+VARIABLE = "ADGN_PLUGINS"  # files and modules, separated as in PATH
 GROUP = "adgn.plugins"
 _LOADING = threading.RLock()
 _loaded: dict[str, None] = {}  # in order
@@ -51,9 +51,7 @@ def load_plugin(source: str | Path) -> None:
     name = _absolute(str(source))
     load_plugins()
     _load(name)
-    named = _named()
-    if name not in named:
-        os.environ[VARIABLE] = os.pathsep.join([*named, name])
+    os.environ[VARIABLE] = os.pathsep.join(dict.fromkeys([*_named(), name]))
 
 
 def load_plugins() -> None:
@@ -64,7 +62,10 @@ def load_plugins() -> None:
     while _installed:
         point = _installed.pop()
         _load(point.value.partition(":")[0], point)
-    for name in _named():
+    names = _named()
+    if names:
+        os.environ[VARIABLE] = os.pathsep.join(names)  # absolute: workers have other folders
+    for name in names:
         _load(name)
 
 
@@ -74,7 +75,7 @@ def loaded_plugins() -> list[str]:
 
 
 def _named() -> list[str]:
-    return [name for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
+    return [_absolute(name) for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
 
 
 def _absolute(source: str) -> str:

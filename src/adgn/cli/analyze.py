@@ -7,6 +7,7 @@ import typer
 
 from adgn._util.jsontext import parse_json
 from adgn.cli.console import make_folder
+from adgn.cli.plugins import PluginOption
 
 __all__ = ["analyze", "app"]
 
@@ -49,6 +50,7 @@ def analyze(
     ] = None,
     seed: Annotated[int, typer.Option(help="For weights, features and probes.")] = 0,
     out: Annotated[Path, typer.Option(help="Folder for the figures.")] = Path("analysis"),
+    plugin: PluginOption = None,
 ) -> None:
     """Print a verdict in words with numbers and write the figures."""
     if (run is None) == (model is None):

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
+from adgn._util.plugins import PluginError
 from adgn.cli import analyze, bench, data, demo, lists, report, reproduce, select, study, train
 from adgn.cli.console import error_console, replace_unprintable
 from adgn.data.errors import DataError
@@ -21,7 +22,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from adgn import __version__
+        from adgn._version import __version__
 
         typer.echo(f"adgn {__version__}")
         raise typer.Exit
@@ -82,4 +83,4 @@ def _show_warning(message: Warning | str, *_place: Any, **_more: Any) -> None:
 
 
 def _can_be_mended(error: Exception) -> bool:
-    return isinstance(error, DataError | TrainingError | ValueError)
+    return isinstance(error, DataError | PluginError | TrainingError | ValueError)

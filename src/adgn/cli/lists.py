@@ -7,6 +7,7 @@ from rich.markup import escape
 
 from adgn.cli.console import console, print_table
 from adgn.cli.names import complete_model, complete_task, model_rows, task_rows
+from adgn.cli.plugins import PluginOption
 
 __all__ = ["models", "tasks"]
 
@@ -20,6 +21,7 @@ def tasks(
             autocompletion=complete_task,
         ),
     ] = None,
+    plugin: PluginOption = None,
 ) -> None:
     """List all tasks, or all settings of one with the defaults of its protocol."""
     if name is None:
@@ -32,7 +34,8 @@ def tasks(
     entry = task_entry(name)
     out = console()
     out.print(f"[bold]{entry.name}[/]: {escape(entry.summary)}", highlight=False, soft_wrap=True)
-    out.print(f"protocol: {escape(entry.protocol)}", highlight=False, soft_wrap=True)
+    if entry.protocol:
+        out.print(f"protocol: {escape(entry.protocol)}", highlight=False, soft_wrap=True)
     rows = [tuple(escape(text) for text in row) for row in setting_rows(name)]
     print_table(("setting", "default", "meaning"), rows)
 
@@ -44,6 +47,7 @@ def models(
             help="A model, to see its options.", show_default=False, autocompletion=complete_model
         ),
     ] = None,
+    plugin: PluginOption = None,
 ) -> None:
     """List all models, or the options of one."""
     if name is None:
@@ -54,7 +58,10 @@ def models(
 
     spec = model_spec(name)
     out = console()
-    out.print(f"[bold]{spec.name}[/]: {escape(spec.title)}, {spec.paper}", highlight=False)
+    out.print(
+        f"[bold]{spec.name}[/]: {escape(spec.title)}" + (f", {spec.paper}" if spec.paper else ""),
+        highlight=False,
+    )
     rows = [
         (f"model.{option.name}", escape(repr(option.default)), escape(option.description))
         for option in spec.describe_options()

@@ -6,6 +6,8 @@ Torch takes seconds to load; lists and the completion of names in a shell must n
 import ast
 from importlib.resources import files
 
+from adgn._util.plugins import load_plugins, loaded_plugins
+
 __all__ = ["complete_model", "complete_task", "model_rows", "task_rows"]
 
 
@@ -17,11 +19,17 @@ def task_rows() -> list[tuple[str, str, str]]:
 
 
 def model_rows() -> list[tuple[str, str, str]]:
-    """Name, title and paper of every model of the package.
+    """Name, title and paper of every model.
 
     A model is a class of torch, so its file is read and not imported: what stands in
-    `@register_model(name, title=..., paper=...)`.
+    `@register_model(name, title=..., paper=...)`. A user's plugins have imported torch already.
     """
+    load_plugins()
+    if loaded_plugins():
+        from adgn.nn import available_models, model_spec
+
+        specs = map(model_spec, available_models())
+        return [(spec.name, spec.title, spec.paper) for spec in specs]
     rows = []
     for file in (files("adgn") / "nn" / "models").iterdir():
         if not file.name.endswith(".py"):

@@ -8,6 +8,7 @@ from rich.markup import escape
 
 from adgn.cli.console import console, error_console, print_table, progress_bar
 from adgn.cli.names import complete_task
+from adgn.cli.plugins import PluginOption
 from adgn.cli.train import ModelOption
 
 if TYPE_CHECKING:
@@ -141,6 +142,7 @@ def select(
     grace: Annotated[
         int, typer.Option(help="Seconds of silence after which a trial is run again.", min=2)
     ] = 60,
+    plugin: PluginOption = None,
 ) -> None:
     """Select a model's settings by validation score, then report the test score.
 

@@ -10,6 +10,7 @@ import typer
 from rich.markup import escape
 
 from adgn.cli.console import console, print_table
+from adgn.cli.plugins import PluginOption
 
 if TYPE_CHECKING:
     from optuna.study import Study
@@ -54,6 +55,7 @@ def show(
     tracebacks: Annotated[
         bool, typer.Option("--tracebacks", help="Print all of each failure.")
     ] = False,
+    plugin: PluginOption = None,
 ) -> None:
     """Show a study: how far it is, its best configurations, what mattered, what failed."""
     with _opened(name, storage, folder) as (study, definition):
@@ -110,6 +112,7 @@ def export(
     ] = None,
     storage: Storage = None,
     folder: Folder = None,
+    plugin: PluginOption = None,
 ) -> None:
     """Write all trials of a study as CSV (a line per trial) or JSON (with every run)."""
     from adgn.selection.show import export as export_text

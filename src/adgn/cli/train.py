@@ -8,6 +8,7 @@ from rich.markup import escape
 
 from adgn.cli.console import console, error_console, print_table
 from adgn.cli.names import complete_model, complete_task
+from adgn.cli.plugins import PluginOption
 
 if TYPE_CHECKING:
     from adgn.training import RunResult
@@ -73,6 +74,7 @@ def train(
         ),
     ] = None,
     tensorboard: Tensorboard = False,
+    plugin: PluginOption = None,
 ) -> None:
     """Train a model on a task.
 
@@ -88,6 +90,8 @@ def train(
         adgn train tree-neighbors-match --set task.radius=3 --run-dir runs/trees
 
         adgn train --config runs/trees/config.toml --run-dir runs/trees-again
+
+        adgn train my-task --model my-model --plugin my_code.py
     """
     from adgn.training import RunDirectory, parse_setting, read_config, resolve_config
     from adgn.training import train as train_run
@@ -118,7 +122,10 @@ def train(
 
 
 def resume(
-    run_dir: RunFolder, tensorboard: Tensorboard = False, device: DeviceOption = None
+    run_dir: RunFolder,
+    tensorboard: Tensorboard = False,
+    device: DeviceOption = None,
+    plugin: PluginOption = None,
 ) -> None:
     """Go on with a run that was stopped, exactly as if it had not been."""
     from adgn.training import RunDirectory
@@ -133,7 +140,7 @@ def resume(
     _show(label, run_dir, tensorboard, run)
 
 
-def evaluate(run_dir: RunFolder, device: DeviceOption = None) -> None:
+def evaluate(run_dir: RunFolder, device: DeviceOption = None, plugin: PluginOption = None) -> None:
     """Show the scores of a run's best weights on every split."""
     from adgn.training import evaluate as evaluate_run
 
@@ -149,6 +156,7 @@ def predict(
         Path, typer.Option(help="The file to write: .csv or .safetensors.", show_default=False)
     ],
     device: DeviceOption = None,
+    plugin: PluginOption = None,
 ) -> None:
     """Write the predictions of a run's best weights for every split.
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
-import adgn
 from adgn._util.names import check_name
+from adgn._version import __version__
 from adgn.experiments.errors import ReproductionError
 from adgn.experiments.plan import CellPlan
 from adgn.experiments.records import (
@@ -100,8 +100,7 @@ class ResultsDirectory:
         self._write_head(budget, (*known, *(name for name in names if name not in known)))
 
     def _write_head(self, budget: str, experiments: tuple[str, ...]) -> None:
-        version = adgn.__version__
-        head = Head(format=FORMAT, adgn=version, budget=budget, experiments=experiments)
+        head = Head(format=FORMAT, adgn=__version__, budget=budget, experiments=experiments)
         write_record(self.head_file, head)
 
     def _read_head(self) -> Head:

@@ -1,6 +1,13 @@
 """Layers and networks."""
 
-from adgn.nn.aggregation import GCNAggregation, LinearAggregation, SumAggregation
+from adgn.nn.aggregation import (
+    GCNAggregation,
+    LinearAggregation,
+    SumAggregation,
+    available_aggregations,
+    register_aggregation,
+    unregister_aggregation,
+)
 from adgn.nn.antisymmetric import AntiSymmetricConv
 from adgn.nn.embedding import IntegerEmbedding
 from adgn.nn.network import GraphNetwork
@@ -17,6 +24,7 @@ from adgn.nn.registry import (
 # isort: split
 # The models come last: their files may import from here.
 from adgn.nn.models import ADGN
+from adgn.nn.models.baseline import Model
 
 __all__ = [
     "ADGN",
@@ -25,12 +33,16 @@ __all__ = [
     "GraphNetwork",
     "IntegerEmbedding",
     "LinearAggregation",
+    "Model",
     "ModelOptions",
     "ModelSpec",
     "SumAggregation",
+    "available_aggregations",
     "available_models",
     "build_model",
     "model_spec",
+    "register_aggregation",
     "register_model",
+    "unregister_aggregation",
     "unregister_model",
 ]

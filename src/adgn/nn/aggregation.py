@@ -2,14 +2,14 @@
 
 import inspect
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn import MessagePassing
 
-from adgn._util.suggestions import unknown_name
+from adgn._util.registry import Registry
 from adgn.graph import Adjacency
 from adgn.graph.layout import Normalization
 from adgn.graph.tracing import records_sizes
@@ -197,7 +197,51 @@ def is_plain_linear(phi: nn.Module) -> bool:
     )
 
 
-AGGREGATIONS: dict[str, type[nn.Module]] = {
+AGGREGATIONS: Registry[type[nn.Module]] = Registry("aggregation", "phi")
+Aggregation = TypeVar("Aggregation", bound=type[nn.Module])
+
+
+def register_aggregation(name: str) -> Callable[[Aggregation], Aggregation]:
+    """Decorator: makes a class of aggregations known as `phi=name`.
+
+    It is made with the size of a state for each of its arguments that ends in `channels`, and with
+    `phi_kwargs` for those that are given by keyword alone. It is called as `phi(x, edge_index)`,
+    with `edge_weight` and `edge_attr` where they are given, and returns states of the shape of `x`.
+
+    Example:
+        >>> from adgn.nn import ADGN, LinearAggregation, register_aggregation
+        >>> from adgn.nn import unregister_aggregation
+        >>> @register_aggregation("mean")
+        ... class MeanAggregation(LinearAggregation):
+        ...     normalization = "mean"
+        >>> type(ADGN(3, 16, 2, num_layers=4, phi="mean").propagation.layers[0].phi).__name__
+        'MeanAggregation'
+        >>> unregister_aggregation("mean")
+    """
+
+    def register(aggregation: Aggregation) -> Aggregation:
+        AGGREGATIONS.add(name, aggregation)
+        return aggregation
+
+    return register
+
+
+def unregister_aggregation(name: str) -> None:
+    """Forgets an aggregation, so that its name is free: for cells that are run again."""
+    AGGREGATIONS.remove(name)
+
+
+def available_aggregations() -> list[str]:
+    """The names that `phi` takes, sorted.
+
+    Example:
+        >>> available_aggregations()[:3]
+        ['gat', 'gcn', 'gcnii']
+    """
+    return sorted(AGGREGATIONS)
+
+
+for _name, _class in {
     "gat": GATConv,
     "gcn": GCNAggregation,
     "gcnii": GCNIIAggregation,
@@ -206,7 +250,8 @@ AGGREGATIONS: dict[str, type[nn.Module]] = {
     "gine": GINEConv,
     "graphsage": SAGEConv,
     "sum": SumAggregation,
-}
+}.items():
+    register_aggregation(_name)(_class)
 
 
 def resolve_aggregation(
@@ -232,9 +277,7 @@ def resolve_aggregation(
             f"phi is a {type(phi).__name__}; expected one of {', '.join(sorted(AGGREGATIONS))}, or "
             "a torch.nn.Module called as phi(x, edge_index, ...)"
         )
-    if phi not in AGGREGATIONS:
-        raise unknown_name("phi", phi, AGGREGATIONS)
-    aggregation = AGGREGATIONS[phi]
+    aggregation = AGGREGATIONS.find(phi)
     given = dict(phi_kwargs or {})
     _check_phi_kwargs(phi, aggregation, given)
     sizes = [name for name in _parameters(aggregation) if name.endswith("channels")]
@@ -255,7 +298,7 @@ def _check_phi_kwargs(phi: str, aggregation: type[nn.Module], given: Mapping[str
     for name in given:
         if name not in options:
             hint = (
-                f"; aggregations with edge features are {', '.join(_WITH_EDGE_FEATURES)}"
+                f"; aggregations with edge features are {', '.join(_with_edge_features())}"
                 if name == "edge_dim"
                 else ""
             )
@@ -265,9 +308,8 @@ def _check_phi_kwargs(phi: str, aggregation: type[nn.Module], given: Mapping[str
             raise ValueError(f"phi={phi!r} needs {name} in phi_kwargs; it takes {takes}")
 
 
-_WITH_EDGE_FEATURES = [
-    name for name, aggregation in AGGREGATIONS.items() if "edge_dim" in _parameters(aggregation)
-]
+def _with_edge_features() -> list[str]:
+    return [name for name, phi in AGGREGATIONS.items() if "edge_dim" in _parameters(phi)]
 
 
 def check_edge_features(phi: nn.Module, edge_attr: Tensor | None) -> None:
@@ -275,7 +317,7 @@ def check_edge_features(phi: nn.Module, edge_attr: Tensor | None) -> None:
     if edge_attr is not None and isinstance(phi, GraphConvolution) and phi.edge_dim is None:
         raise ValueError(
             f"edge_attr was given, but phi={type(phi).__name__} reads no edge features; use phi="
-            f"{' or '.join(map(repr, _WITH_EDGE_FEATURES))} with edge_dim={edge_attr.size(-1)}"
+            f"{' or '.join(map(repr, _with_edge_features()))} with edge_dim={edge_attr.size(-1)}"
         )
 
 

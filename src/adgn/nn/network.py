@@ -1,7 +1,8 @@
 """The shell that every model shares: encoder → propagation → readout."""
 
 from collections import OrderedDict
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -10,12 +11,13 @@ from torch_geometric.nn import global_add_pool, global_max_pool, global_mean_poo
 from adgn.graph import Adjacency, sparse_features
 from adgn.graph.adjacency import SPARSE_LAYOUTS
 from adgn.graph.checks import check_batch, check_count, check_features, check_tensor
-from adgn.nn.registry import unused_edge_features
+from adgn.nn.embedding import IntegerEmbedding
+from adgn.nn.registry import ModelSpec, unused_edge_features
 from adgn.nn.resolve import check_choice
 
 Level = Literal["node", "graph"]
 LEVELS: tuple[Level, ...] = ("node", "graph")
-ENCODERS = ("linear", "linear_no_bias", "none")
+ENCODERS = ("linear", "linear_no_bias", "embedding", "none")
 READOUTS = ("linear", "linear_no_bias", "mlp", "none")
 _POOLS = (global_add_pool, global_max_pool, global_mean_pool)
 
@@ -33,7 +35,8 @@ class GraphNetwork(nn.Module):
     to each other.
 
     Args:
-        in_channels: Features per node.
+        in_channels: Features per node; with `encoder="embedding"` a list of how many values each
+            has, from 0.
         hidden_channels: The size $d$ of a node's state.
         out_channels: Outputs per node or graph.
         propagation: A module called as `propagation(x, edge_index, edge_weight)` (and
@@ -41,8 +44,8 @@ class GraphNetwork(nn.Module):
             `[N, d]`. An attribute `edge_dim = None` says that it reads no edge features.
         level: `"node"`: one output per node; `"graph"`: one per graph.
         encoder: `"linear"` (no activation); `"linear_no_bias"`: without a bias, so that a node
-            without features starts in the state zero; or `"none"`: the features are the first
-            states.
+            without features starts in the state zero; `"embedding"`: the sum of an embedding of
+            each of the node's integers; or `"none"`: the features are the first states.
         readout: `"linear"`; `"linear_no_bias"`; `"mlp"`: the paper's two linear layers with
             LeakyReLU after each; or `"none"`: the states (at graph level the pooled states) are
             the outputs.
@@ -64,9 +67,11 @@ class GraphNetwork(nn.Module):
         torch.Size([2, 2])
     """
 
+    spec: ClassVar[ModelSpec]  # of a class that is registered
+
     def __init__(
         self,
-        in_channels: int,
+        in_channels: int | Sequence[int],
         hidden_channels: int,
         out_channels: int,
         propagation: nn.Module,
@@ -77,6 +82,8 @@ class GraphNetwork(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
+        values = None if isinstance(in_channels, int) else tuple(in_channels)
+        in_channels = in_channels if isinstance(in_channels, int) else len(in_channels)
         for name, value in (
             ("in_channels", in_channels),
             ("hidden_channels", hidden_channels),
@@ -89,6 +96,12 @@ class GraphNetwork(nn.Module):
         check_choice("readout", readout, READOUTS)
         if not isinstance(dropout, int | float) or not 0 <= dropout < 1:
             raise ValueError(f"dropout={dropout!r} is not valid; it must be in [0, 1)")
+        if (encoder == "embedding") != (values is not None):
+            raise ValueError(
+                f"encoder={encoder!r} does not fit in_channels={values or in_channels}: an "
+                "'embedding' needs a list of how many values each integer feature has, all other "
+                "encoders the number of features"
+            )
         if encoder == "none" and in_channels != hidden_channels:
             raise ValueError(
                 f"encoder='none' needs hidden_channels={hidden_channels} to equal "
@@ -100,12 +113,11 @@ class GraphNetwork(nn.Module):
         self.level = level
         self.configuration: dict[str, Any] = {}  # the arguments of build_model, where it was used
         self.dropout = nn.Dropout(dropout)
-        # Another module may take its place, such as an `IntegerEmbedding`.
-        self.encoder: nn.Module | None = (
-            None
-            if encoder == "none"
-            else nn.Linear(in_channels, hidden_channels, bias=encoder == "linear")
-        )
+        self.encoder: nn.Module | None = None
+        if values is not None:
+            self.encoder = IntegerEmbedding(values, hidden_channels)
+        elif encoder != "none":
+            self.encoder = nn.Linear(in_channels, hidden_channels, bias=encoder == "linear")
         self.propagation = propagation
         read = hidden_channels if level == "node" else len(_POOLS) * hidden_channels
         if readout == "none" and out_channels != read:

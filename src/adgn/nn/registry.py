@@ -1,6 +1,6 @@
 """All models by name: what each is and what it takes."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -32,10 +32,10 @@ class ModelOptions(BaseModel):
         extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=True
     )
 
-    encoder: Literal["linear", "linear_no_bias", "none"] | None = Field(
+    encoder: Literal["linear", "linear_no_bias", "embedding", "none"] | None = Field(
         "linear",
-        description="`linear` (no activation); `linear_no_bias`; `none`: the features are the "
-        "states",
+        description="`linear` (no activation); `linear_no_bias`; `embedding`: of integers; `none`: "
+        "the features are the states",
     )
     readout: Literal["linear", "linear_no_bias", "mlp", "none"] = Field(
         "linear",
@@ -155,7 +155,7 @@ def register_model(
     r"""Decorator: makes a subclass of `GraphNetwork` known as `name`.
 
     The class is called as `network(in_channels, hidden_channels, out_channels, num_layers,
-    level=..., **options)`.
+    level=..., **options)`. A subclass of [`Model`][adgn.nn.Model] checks its options itself.
 
     Args:
         name: The name for `build_model`.
@@ -166,8 +166,7 @@ def register_model(
     Example:
         [SGC](https://arxiv.org/abs/1902.07153), powers of GCN's operator without weights:
 
-        >>> from adgn.nn import build_model, register_model, unregister_model
-        >>> from adgn.nn.models.baseline import Baseline
+        >>> from adgn.nn import Model, build_model, register_model, unregister_model
         >>> from adgn.nn.models.diffusion import Diffusion
         >>> class Powers(Diffusion):
         ...     def steps(self, x, operator):
@@ -175,9 +174,7 @@ def register_model(
         ...             x = operator @ x
         ...             yield x
         >>> @register_model("sgc", paper="https://arxiv.org/abs/1902.07153")
-        ... class SGC(Baseline):
-        ...     name = "sgc"
-        ...
+        ... class SGC(Model):
         ...     @staticmethod
         ...     def build_propagation(channels, num_layers, options):
         ...         return Powers(num_layers, "gcn", act=None)
@@ -187,7 +184,10 @@ def register_model(
     """
 
     def register(network: Network) -> Network:
-        _MODELS.add(name, ModelSpec(name, network, options, title or name, **about))
+        spec = ModelSpec(name, network, options, title or name, **about)
+        _MODELS.add(name, spec)
+        if "spec" not in vars(network):  # a class that has two names goes by the first
+            network.spec = spec
         return network
 
     return register
@@ -231,7 +231,7 @@ def model_spec(name: str) -> ModelSpec:
 
 def build_model(
     name: str,
-    in_channels: int,
+    in_channels: int | Sequence[int],
     hidden_channels: int,
     out_channels: int,
     num_layers: int,
@@ -243,7 +243,7 @@ def build_model(
 
     Args:
         name: One of `available_models()`.
-        in_channels: Features per node.
+        in_channels: Features per node; with `encoder="embedding"` how many values each has.
         hidden_channels: The size of a node's state.
         out_channels: Outputs per node or graph.
         num_layers: How many layers (steps, for a model that is iterated).
@@ -260,13 +260,14 @@ def build_model(
         >>> model = build_model("gcn", 3, 16, 2, num_layers=4)
         >>> model.parameter_counts()["propagation"]  # four layers of 16 × 16 weights, 16 biases
         1088
+        >>> model = build_model("gcn", [5, 3], 16, 2, num_layers=4, encoder="embedding")
+        >>> type(model.encoder).__name__
+        'IntegerEmbedding'
         >>> build_model("gcn", 3, 16, 2, num_layers=4, alpha=0.1)
         Traceback (most recent call last):
         ValueError: gcn has no option 'alpha'. gcn takes: act='tanh', ...
     """
-    spec = model_spec(name)
-    spec.parse(options)
-    model = spec.network(
+    model = model_spec(name).network(
         in_channels,
         hidden_channels,
         out_channels,

@@ -6,8 +6,8 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-import adgn
 from adgn._util.figures import theme_css
+from adgn._version import __version__
 from adgn.report.charts import chart_notes, curve_chart, depth_charts, dot_charts
 from adgn.report.details import cell_view
 from adgn.report.drawing import chart_svg
@@ -41,7 +41,7 @@ def html_page(results: Results) -> str:
     template = environment.get_template("page.html")
     return template.render(
         title="A-DGN reproduction report",
-        version=adgn.__version__,
+        version=__version__,
         theme=theme_css(),
         source=results.folder.name or str(results.folder),
         facts=_facts(results),

@@ -15,10 +15,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-from adgn import __version__
 from adgn._util.files import remove_temporaries
 from adgn._util.jsontext import parse_json
 from adgn._util.names import check_name
+from adgn._version import __version__
 from adgn.training.errors import DamagedRunError, RunError
 from adgn.training.files import read_bytes, sha256, write_atomically
 

@@ -95,20 +95,6 @@ class ModelConfig(Section):
     )
     hidden_channels: StrictInt = Field(default=30, ge=1, description="the size of a node's state")
     num_layers: StrictInt = Field(default=20, ge=1, description="how many layers")
-    encoder: str = Field(
-        default="linear",
-        description='from features to states: "linear", "linear_no_bias", "embedding" or "none"',
-    )
-    readout: str = Field(
-        default="linear",
-        description='from states to outputs: "linear", "linear_no_bias", "mlp" or "none"',
-    )
-    dropout: StrictFloat = Field(
-        default=0.0,
-        ge=0,
-        lt=1,
-        description="share of the first and last states dropped in training",
-    )
 
     @model_validator(mode="before")
     @classmethod
@@ -128,7 +114,7 @@ class ModelConfig(Section):
 
     @property
     def options(self) -> dict[str, Any]:
-        """The model's own options."""
+        """The model's options."""
         return dict(self.model_extra or {})
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from types import NoneType
 from typing import TYPE_CHECKING, Any, get_args
 
-from adgn.nn import GraphNetwork, IntegerEmbedding, build_model, model_spec
+from adgn.nn import GraphNetwork, build_model, model_spec
 from adgn.nn.network import Level
 
 if TYPE_CHECKING:
@@ -12,16 +12,14 @@ if TYPE_CHECKING:
 
 __all__ = ["build_network", "check_model_options", "model_options"]
 
-_SHELL = ("encoder", "readout", "dropout")  # every model has these; they are keys of their own
-
 
 def model_options(name: str) -> list[str]:
-    """The names of a model's own options."""
-    return [option for option in model_spec(name).options.model_fields if option not in _SHELL]
+    """The names of a model's options."""
+    return list(model_spec(name).options.model_fields)
 
 
 def check_model_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """A model's own options with defaults filled in.
+    """A model's options with defaults filled in.
 
     Raises:
         ValueError: The model or an option is unknown (with the nearest one), or a value is wrong.
@@ -39,7 +37,7 @@ def check_model_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]
                 "can be written down. For a module of your own build the model and use Trainer"
             )
     parsed = spec.parse(given)
-    return {key: getattr(parsed, key) for key in fields if key not in _SHELL}
+    return {key: getattr(parsed, key) for key in fields}
 
 
 def _is_plain(value: Any) -> bool:
@@ -51,7 +49,8 @@ def _is_plain(value: Any) -> bool:
 
 
 def _may_be_none(fields: Mapping[str, Any], key: str) -> bool:
-    return key in fields and NoneType in get_args(fields[key].annotation)
+    kinds = get_args(fields[key].annotation) if key in fields else ()
+    return NoneType in kinds and not any("none" in get_args(kind) for kind in kinds)
 
 
 def build_network(
@@ -71,27 +70,22 @@ def build_network(
         level: What has outputs, nodes or graphs.
         embeddings: Where features are integers: how many values each column has.
     """
-    if (config.encoder == "embedding") != (embeddings is not None):
+    encoder = config.options["encoder"]
+    if (encoder == "embedding") != (embeddings is not None):
         raise ValueError(
-            f"model.encoder={config.encoder!r} does not fit the task: "
+            f"model.encoder={encoder!r} does not fit the task: "
             + (
                 "its features are integers, use 'embedding'"
                 if embeddings is not None
                 else "its features are numbers, use 'linear' or 'none'"
             )
         )
-    network = build_model(
+    return build_model(
         config.name,
-        in_channels,
+        in_channels if embeddings is None else embeddings,
         config.hidden_channels,
         out_channels,
         config.num_layers,
         level=level,
-        encoder="linear" if embeddings is not None else config.encoder,
-        readout=config.readout,
-        dropout=config.dropout,
         **config.options,
     )
-    if embeddings is not None:
-        network.encoder = IntegerEmbedding(embeddings, config.hidden_channels)
-    return network

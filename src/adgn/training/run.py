@@ -5,6 +5,7 @@ metrics.jsonl      a line per epoch
 best.safetensors   the weights of the best epoch
 state/             the latest state from which the run can go on exactly
 result.json        the scores, once the run is over
+plugins.txt        a user's code that the run needs, a line each; there if it needs some
 """
 
 import hashlib
@@ -21,6 +22,7 @@ import filelock
 from adgn._util.files import check_is_file, remove_temporaries
 from adgn._util.finite import finite_or_none
 from adgn._util.jsontext import parse_json
+from adgn._util.plugins import loaded_plugins
 from adgn.training.checkpoint import StateStore, save_weights
 from adgn.training.config import CheckpointConfig, TrainConfig
 from adgn.training.configfile import config_differences, read_config, resolve_config, to_toml
@@ -46,12 +48,19 @@ class RunDirectory:
         self.metrics_file = self.path / "metrics.jsonl"
         self.best_file = self.path / "best.safetensors"
         self.result_file = self.path / "result.json"
+        self.plugins_file = self.path / "plugins.txt"
         self.states = StateStore(self.path / "state")
         self._lock_file = self.path / ".lock"
 
     @property
     def _files(self) -> tuple[Path, ...]:
-        return self.config_file, self.metrics_file, self.best_file, self.result_file
+        return (
+            self.config_file,
+            self.metrics_file,
+            self.best_file,
+            self.result_file,
+            self.plugins_file,
+        )
 
     def check_files(self) -> None:
         """Raises where a link, a pipe or a folder has the name of a file of the run, or the like.
@@ -125,6 +134,8 @@ class RunDirectory:
     def begin(self, config: TrainConfig) -> None:
         """Writes the configuration, unless it is there already."""
         if not self.config_file.exists():
+            if loaded_plugins():
+                write_atomically(self.plugins_file, "\n".join(loaded_plugins()).encode() + b"\n")
             write_atomically(self.config_file, to_toml(config).encode())
 
     def refuse_other(self, config: TrainConfig) -> None:
@@ -166,7 +177,19 @@ class RunDirectory:
         try:
             return resolve_config(read_config(self.config_file))
         except ConfigError as error:
+            missing = self._missing_plugins()
+            if missing:
+                raise RunError(
+                    f"the run in {self.path} was made with the plugin {missing[0]}, which is not "
+                    f"loaded: give --plugin {missing[0]}, or call adgn.load_plugin ({error})"
+                ) from error
             raise DamagedRunError(f"{self.config_file} cannot be used: {error}") from error
+
+    def _missing_plugins(self) -> list[str]:
+        if not self.plugins_file.exists():
+            return []
+        names = read_bytes(self.plugins_file, "start the run again").decode().splitlines()
+        return [name for name in names if name not in loaded_plugins()]
 
     def check_weights(self, config: TrainConfig, about: Mapping[str, Any]) -> None:
         """Raises unless best.safetensors, by its metadata, was trained with the configuration."""

@@ -1,5 +1,3 @@
-import inspect
-
 import pytest
 import torch
 import torch_geometric.nn as pyg
@@ -89,10 +87,14 @@ def test_the_network_learns():
     assert loss < 1e-3
 
 
-def test_class_and_options_have_the_same_defaults():
-    parameters = inspect.signature(ADGN).parameters
-    for option in model_spec("adgn").describe_options():
-        assert parameters[option.name].default == option.default, option.name
+def test_the_class_checks_its_options_and_has_their_defaults():
+    layer = ADGN(3, 4, 2, 5).propagation.layers[0]
+    options = model_spec("adgn").options()
+    assert (layer.epsilon, layer.gamma) == (options.epsilon, options.gamma)
+    with pytest.raises(ValueError, match=r"adgn has no option 'epsilom'. Did you mean 'epsilon'"):
+        ADGN(3, 4, 2, 5, epsilom=0.5)
+    with pytest.raises(ValueError, match="weight_sharing=1 is not valid for adgn"):
+        ADGN(3, 4, 2, 5, weight_sharing=1)
 
 
 def test_build_model_makes_an_adgn():

@@ -2,8 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from adgn.nn import build_model
-from adgn.nn.models.baseline import Baseline
+from adgn.nn import Model, build_model
 
 
 @pytest.mark.parametrize("norm", ["layer", "batch"])
@@ -32,8 +31,18 @@ def test_num_layers_must_be_a_positive_integer(num_layers):
 
 
 def test_a_model_must_say_what_its_propagation_is():
-    class Incomplete(Baseline):
-        name = "gcn"
+    class Incomplete(Model):
+        pass
 
     with pytest.raises(TypeError, match=r"abstract.*build_propagation"):
         Incomplete(3, 4, 2, 1)
+
+
+def test_a_model_must_be_registered():
+    class Nameless(Model):
+        @staticmethod
+        def build_propagation(channels, num_layers, options):
+            return nn.Identity()
+
+    with pytest.raises(TypeError, match=r"Nameless is not registered; .*@register_model"):
+        Nameless(3, 4, 2, 1)

@@ -7,10 +7,9 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from adgn.graph import Adjacency
-from adgn.graph.checks import check_count, check_flag
 from adgn.nn.antisymmetric import AntiSymmetricConv, as_one_integration, integrate_layers
 from adgn.nn.conv import GraphConvolution
-from adgn.nn.network import GraphNetwork, Level
+from adgn.nn.models.baseline import Model
 from adgn.nn.registry import ModelOptions, register_model
 from adgn.nn.resolve import Activation
 from adgn.nn.segments import Memory, in_segments
@@ -41,7 +40,6 @@ class AntiSymmetricPropagation(nn.Module):
         **options: Any,
     ) -> None:
         super().__init__()
-        check_count("num_layers", num_layers)
         if isinstance(phi, nn.Module) and not weight_sharing:
             raise ValueError(
                 f"phi={type(phi).__name__}(...) is one module, but weight_sharing=False needs one "
@@ -140,7 +138,7 @@ class ADGNOptions(ModelOptions):
     "the imaginary axis but within the norm of Φ's derivative in that state from it. For `gcn` "
     "this is ‖V‖ / d̂, with d̂ the node's degree and one for its self loop.",
 )
-class ADGN(GraphNetwork):
+class ADGN(Model):
     r"""The anti-symmetric deep graph network of [Gravina, Bacciu and Gallicchio (ICLR 2023)](https://openreview.net/forum?id=J3Y7cgZOOS).
 
     $$
@@ -154,7 +152,7 @@ class ADGN(GraphNetwork):
     layer, and the integration time is $T = L \epsilon$.
 
     Args:
-        in_channels: Features per node.
+        in_channels: Features per node; with `encoder="embedding"` how many values each has.
         hidden_channels: The size $d$ of a node's state.
         out_channels: Outputs per node or graph.
         num_layers: The number $L$ of layers: at least the distance that matters.
@@ -172,7 +170,7 @@ class ADGN(GraphNetwork):
         edge_dim: Features per edge, for a `phi` that reads them (`"gine"`, `"gat"`).
         phi_kwargs: More options for a `phi` given by name.
         level: `"node"` or `"graph"`.
-        encoder: `"linear"`, `"linear_no_bias"` or `"none"`.
+        encoder: `"linear"`, `"linear_no_bias"`, `"embedding"` or `"none"`.
         readout: `"linear"`, `"mlp"` or `"none"`.
         dropout: The share of entries dropped, while training, of the first and of the last states.
 
@@ -192,53 +190,13 @@ class ADGN(GraphNetwork):
         2080
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        hidden_channels: int,
-        out_channels: int,
-        num_layers: int,
-        *,
-        phi: str | nn.Module | None = "sum",
-        weight_sharing: bool = True,
-        epsilon: float = 0.1,
-        gamma: float = 0.1,
-        act: str | Activation | None = "tanh",
-        bias: bool = True,
-        memory: Memory = "full",
-        train_recurrent: bool = True,
-        edge_dim: int | None = None,
-        phi_kwargs: Mapping[str, Any] | None = None,
-        level: Level = "node",
-        encoder: str | None = "linear",
-        readout: str = "linear",
-        dropout: float = 0.0,
-    ) -> None:
+    @staticmethod
+    def build_propagation(channels: int, num_layers: int, options: ADGNOptions) -> nn.Module:
+        """The updates."""
+        given = {name: getattr(options, name) for name in ADGNOptions.model_fields}
+        for name in ModelOptions.model_fields:
+            del given[name]
+        edge_dim = given.pop("edge_dim")
         if edge_dim is not None:
-            phi_kwargs = {**(phi_kwargs or {}), "edge_dim": edge_dim}
-        check_count("hidden_channels", hidden_channels)
-        check_flag("weight_sharing", weight_sharing)
-        check_flag("train_recurrent", train_recurrent)
-        propagation = AntiSymmetricPropagation(
-            hidden_channels,
-            num_layers,
-            phi=phi,
-            weight_sharing=weight_sharing,
-            train_recurrent=train_recurrent,
-            epsilon=epsilon,
-            gamma=gamma,
-            act=act,
-            bias=bias,
-            phi_kwargs=phi_kwargs,
-            memory=memory,
-        )
-        super().__init__(
-            in_channels,
-            hidden_channels,
-            out_channels,
-            propagation,
-            level=level,
-            encoder=encoder,
-            readout=readout,
-            dropout=dropout,
-        )
+            given["phi_kwargs"] = {**(given["phi_kwargs"] or {}), "edge_dim": edge_dim}
+        return AntiSymmetricPropagation(channels, num_layers, **given)

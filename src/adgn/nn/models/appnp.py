@@ -6,7 +6,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from adgn.graph import Operator
-from adgn.nn.models.baseline import Baseline
+from adgn.nn.models.baseline import Model
 from adgn.nn.models.diffusion import Diffusion, PredictThenPropagateOptions
 from adgn.nn.registry import register_model
 
@@ -49,10 +49,8 @@ class APPNPPropagation(Diffusion):
     note="α as in the APPNP paper (0.1, and 0.2 for one data set). The readout follows the "
     "propagation; both are linear, so this is prediction by a two-layer perceptron before it.",
 )
-class APPNP(Baseline):
+class APPNP(Model):
     """Approximate personalised propagation of neural predictions."""
-
-    name = "appnp"
 
     @staticmethod
     def build_propagation(channels: int, num_layers: int, options: APPNPOptions) -> nn.Module:

@@ -1,7 +1,8 @@
-"""What the baselines share: options parsed by the registry, and layers in a row."""
+"""What the models share: options checked by the registry, and layers in a row."""
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
 from pydantic import Field
 from torch import Tensor, nn
@@ -9,15 +10,15 @@ from torch import Tensor, nn
 from adgn.graph import Adjacency
 from adgn.graph.checks import check_count
 from adgn.nn.network import GraphNetwork, Level
-from adgn.nn.registry import ModelOptions, model_spec
+from adgn.nn.registry import ModelOptions
 from adgn.nn.resolve import Activation, resolve_activation
 
 
-class Baseline(GraphNetwork, ABC):
+class Model(GraphNetwork, ABC):
     """A network whose propagation is built from the options registered for it.
 
     Args:
-        in_channels: Features per node.
+        in_channels: Features per node; with `encoder="embedding"` how many values each has.
         hidden_channels: The size of a node's state.
         out_channels: Outputs per node or graph.
         num_layers: How many layers.
@@ -25,11 +26,9 @@ class Baseline(GraphNetwork, ABC):
         **options: See `model_spec(name).options`.
     """
 
-    name: ClassVar[str]
-
     def __init__(
         self,
-        in_channels: int,
+        in_channels: int | Sequence[int],
         hidden_channels: int,
         out_channels: int,
         num_layers: int,
@@ -39,7 +38,10 @@ class Baseline(GraphNetwork, ABC):
     ) -> None:
         check_count("hidden_channels", hidden_channels)
         check_count("num_layers", num_layers)
-        parsed = model_spec(self.name).parse(options)
+        if not hasattr(self, "spec"):
+            name = type(self).__name__
+            raise TypeError(f"{name} is not registered; put @register_model(name) before the class")
+        parsed = self.spec.parse(options)
         super().__init__(
             in_channels,
             hidden_channels,

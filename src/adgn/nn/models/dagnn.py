@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from adgn.graph import Operator
-from adgn.nn.models.baseline import Baseline
+from adgn.nn.models.baseline import Model
 from adgn.nn.models.diffusion import Diffusion, PredictThenPropagateOptions
 from adgn.nn.registry import register_model
 
@@ -46,10 +46,8 @@ class DAGNNPropagation(Diffusion):
     note="The scores are read from the hidden states, and the readout comes after; the DAGNN paper "
     "scores class predictions.",
 )
-class DAGNN(Baseline):
+class DAGNN(Model):
     """Deep adaptive graph network."""
-
-    name = "dagnn"
 
     @staticmethod
     def build_propagation(channels: int, num_layers: int, options: DAGNNOptions) -> nn.Module:

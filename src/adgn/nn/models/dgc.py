@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from adgn.graph import Operator
-from adgn.nn.models.baseline import Baseline
+from adgn.nn.models.baseline import Model
 from adgn.nn.models.diffusion import Diffusion
 from adgn.nn.registry import ModelOptions, register_model
 from adgn.nn.resolve import Activation
@@ -63,10 +63,8 @@ class DGCPropagation(Diffusion):
     "heat equation, `diffusion='laplacian'`, subtracts $\\epsilon (\\mathbf{I} - "
     "\\hat{\\mathbf{A}}) \\mathbf{X}$.",
 )
-class DGC(Baseline):
+class DGC(Model):
     """Decoupled graph convolution."""
-
-    name = "dgc"
 
     @staticmethod
     def build_propagation(channels: int, num_layers: int, options: DGCOptions) -> nn.Module:

@@ -4,7 +4,7 @@ from pydantic import Field
 from torch import nn
 
 from adgn.nn.conv import GATConv
-from adgn.nn.models.baseline import Baseline, Stack, StackOptions
+from adgn.nn.models.baseline import Model, Stack, StackOptions
 from adgn.nn.registry import register_model
 
 
@@ -38,10 +38,8 @@ class GATOptions(StackOptions):
     options=GATOptions,
     note="Edge weights must not be negative: an edge of weight 2 counts as two edges.",
 )
-class GAT(Baseline):
+class GAT(Model):
     """Graph attention network."""
-
-    name = "gat"
 
     @staticmethod
     def build_propagation(channels: int, num_layers: int, options: GATOptions) -> nn.Module:

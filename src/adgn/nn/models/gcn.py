@@ -4,7 +4,7 @@ from pydantic import Field
 from torch import nn
 
 from adgn.nn.conv import GCNConv
-from adgn.nn.models.baseline import Baseline, Stack, StackOptions
+from adgn.nn.models.baseline import Model, Stack, StackOptions
 from adgn.nn.registry import register_model
 
 
@@ -26,10 +26,8 @@ class GCNOptions(StackOptions):
     time="nd^2 + md",
     options=GCNOptions,
 )
-class GCN(Baseline):
+class GCN(Model):
     """Graph convolutional network."""
-
-    name = "gcn"
 
     @staticmethod
     def build_propagation(channels: int, num_layers: int, options: GCNOptions) -> nn.Module:

@@ -6,7 +6,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from adgn.nn.conv import GCN2Conv
-from adgn.nn.models.baseline import Baseline, Stack, StackOptions
+from adgn.nn.models.baseline import Model, Stack, StackOptions
 from adgn.nn.registry import register_model
 
 
@@ -47,10 +47,8 @@ class GCNIIPropagation(Stack):
     note="The paper's experiments use $\\beta_\\ell = 1$ and tanh; usual are `theta=0.5` and "
     "`act='relu'`. With `alpha=1` no neighbour is heard.",
 )
-class GCNII(Baseline):
+class GCNII(Model):
     """Graph convolutional network with initial residual and identity mapping."""
-
-    name = "gcnii"
 
     @staticmethod
     def build_propagation(channels: int, num_layers: int, options: GCNIIOptions) -> nn.Module:

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from adgn.graph import Adjacency
 from adgn.nn.conv import GatedGraphConv
-from adgn.nn.models.baseline import Baseline
+from adgn.nn.models.baseline import Model
 from adgn.nn.registry import ModelOptions, register_model
 
 
@@ -59,10 +59,8 @@ class GGNNPropagation(nn.Module):
     time="nd^2 + md",
     options=GGNNOptions,
 )
-class GGNN(Baseline):
+class GGNN(Model):
     """Gated graph network."""
-
-    name = "ggnn"
 
     @staticmethod
     def build_propagation(channels: int, num_layers: int, options: GGNNOptions) -> nn.Module:

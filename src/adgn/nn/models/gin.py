@@ -5,7 +5,7 @@ from torch import nn
 
 from adgn.nn.conv import GINConv, GINEConv
 from adgn.nn.conv.gin import PerceptronName
-from adgn.nn.models.baseline import Baseline, Stack, StackOptions
+from adgn.nn.models.baseline import Model, Stack, StackOptions
 from adgn.nn.registry import register_model
 
 
@@ -34,10 +34,8 @@ class GINOptions(StackOptions):
     "\\mathbf{e}_{uj} + \\mathbf{c}_\\ell)$ ([GINE](https://arxiv.org/abs/1905.12265)) and take "
     "$O(md)$ memory.",
 )
-class GIN(Baseline):
+class GIN(Model):
     """Graph isomorphism network."""
-
-    name = "gin"
 
     @staticmethod
     def build_propagation(channels: int, num_layers: int, options: GINOptions) -> nn.Module:

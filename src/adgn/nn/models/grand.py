@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from adgn.graph import Adjacency, Operator
 from adgn.nn.conv import GATConv
-from adgn.nn.models.baseline import Baseline
+from adgn.nn.models.baseline import Model
 from adgn.nn.registry import ModelOptions, register_model
 from adgn.nn.resolve import Activation, resolve_activation
 
@@ -116,10 +116,8 @@ class GRANDPropagation(nn.Module):
     note="A step evaluates the attention four times, each of which looks one hop further. Memory "
     "is that of `adjoint=True`; `adjoint=False` keeps $O(nd + m)$ per evaluation.",
 )
-class GRAND(Baseline):
+class GRAND(Model):
     """Graph neural diffusion, as configured in the A-DGN paper's experiments."""
-
-    name = "grand"
 
     @staticmethod
     def build_propagation(channels: int, num_layers: int, options: GRANDOptions) -> nn.Module:

@@ -6,7 +6,7 @@ from pydantic import Field
 from torch import nn
 
 from adgn.nn.conv import SAGEConv
-from adgn.nn.models.baseline import Baseline, Stack, StackOptions
+from adgn.nn.models.baseline import Model, Stack, StackOptions
 from adgn.nn.registry import register_model
 
 
@@ -30,10 +30,8 @@ class GraphSAGEOptions(StackOptions):
     time="nd^2 + md",
     options=GraphSAGEOptions,
 )
-class GraphSAGE(Baseline):
+class GraphSAGE(Model):
     """GraphSAGE on whole neighbourhoods."""
-
-    name = "graphsage"
 
     @staticmethod
     def build_propagation(channels: int, num_layers: int, options: GraphSAGEOptions) -> nn.Module:

@@ -5,7 +5,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from adgn.graph import Adjacency
-from adgn.nn.models.baseline import Baseline, Stack, StackOptions
+from adgn.nn.models.baseline import Model, Stack, StackOptions
 from adgn.nn.registry import register_model
 
 
@@ -38,10 +38,8 @@ class MLPPropagation(Stack):
     options=MLPOptions,
     note="It does not look at the graph or at edge weights.",
 )
-class MLP(Baseline):
+class MLP(Model):
     """Multi-layer perceptron on each node."""
-
-    name = "mlp"
 
     @staticmethod
     def build_propagation(channels: int, num_layers: int, options: MLPOptions) -> nn.Module:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from adgn._util.environment import available_cores
+from adgn._util.plugins import VARIABLE as PLUGINS
 from adgn.data.root import ROOT_VARIABLE, data_root
 from adgn.selection.errors import ExecutorError
 from adgn.selection.executors.base import Poll, check_workers, threads_per_worker
@@ -92,10 +93,11 @@ class RayExecutor:
                 log_to_driver=False,
             )
             return
-        # Workers on other machines do not inherit where this one was told to look for data.
-        # Nor do they work in the same folder, so the path is absolute.
-        told = bool(os.environ.get(ROOT_VARIABLE))
-        surroundings = {"env_vars": {ROOT_VARIABLE: str(data_root())}} if told else {}
+        # Workers on other machines do not inherit where this one was told to look for data and
+        # for plugins. Nor do they work in the same folder, so the paths are absolute.
+        told = {ROOT_VARIABLE: str(data_root()), PLUGINS: os.environ.get(PLUGINS, "")}
+        variables = {name: value for name, value in told.items() if os.environ.get(name)}
+        surroundings = {"env_vars": variables} if variables else {}
         try:
             ray.init(
                 address=self.address,
