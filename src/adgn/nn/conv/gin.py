@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from adgn.choices import unknown_name
 from adgn.graph import Adjacency
 from adgn.graph.layout import Normalization
-from adgn.nn.conv.base import GraphConvolution
+from adgn.nn.conv.base import GraphConvolution, scaled
 
 PerceptronName = Literal["linear", "two-layer"]
 
@@ -72,7 +72,7 @@ class GINConv(GraphConvolution, pyg.GINConv):  # type: ignore[misc]
     ) -> Tensor:
         """The next states."""
         neighbours = self.operator(x, edge_index, edge_weight) @ x
-        out: Tensor = self.nn(neighbours + (1 + self.eps) * x)
+        out: Tensor = self.nn(neighbours + scaled(1 + self.eps, x))
         return out
 
 
@@ -124,7 +124,8 @@ class GINEConv(GraphConvolution, pyg.GINEConv):  # type: ignore[misc]
     ) -> Tensor:
         """The next states."""
         (source, target), features = self.edges(x, edge_index, edge_weight, edge_attr)
-        messages = torch.relu(x[source] + self.lin(features))
+        # index_select: the gradient of plain indexing depends on the number of threads.
+        messages = torch.relu(x.index_select(0, source) + self.lin(features))
         neighbours = torch.zeros_like(x).index_add(0, target, messages)
-        out: Tensor = self.nn(neighbours + (1 + self.eps) * x)
+        out: Tensor = self.nn(neighbours + scaled(1 + self.eps, x))
         return out

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from adgn.graph import Adjacency, SparseOperator
 from adgn.nn.conv import GATConv
+from adgn.nn.conv.base import scaled
 from adgn.nn.models.baseline import Baseline
 from adgn.nn.models.spaces import benchmark_grid, heterophily_grid, property_grid, tree_grid
 from adgn.nn.registry import ModelOptions, register_model
@@ -40,8 +41,7 @@ class DiffusionByAttention(nn.Module):
 
     def forward(self, x: Tensor, operator: SparseOperator) -> Tensor:
         """The rate of change of the states."""
-        rate: Tensor = torch.sigmoid(self.alpha) * (self.attention(x, operator) - x)
-        return rate
+        return scaled(torch.sigmoid(self.alpha), self.attention(x, operator) - x)
 
 
 class GRANDPropagation(nn.Module):
