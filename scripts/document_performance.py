@@ -94,16 +94,21 @@ The environment variable `ADGN_BACKEND` sets it for a whole program: `auto` (the
 `torch.get_num_threads()` says.
 
 The kernels check all indices once per graph and read and write nothing else. `make sanitize` builds
-them with the address and undefined-behaviour sanitizers and runs the tests of graphs, operators,
-steps and layers with them; it had no finding on 2026-11-16.
+them with the address and undefined-behaviour sanitizers and runs the tests of graphs (one without
+nodes among them), operators, steps and layers with them; it had no finding on 2026-11-16.
+
+A process forked while other threads compute can go on computing: nothing in `adgn.graph` waits for
+a thread that the child does not have. torch's own operations on large tensors do, once the parent
+has used several threads: call `torch.set_num_threads(1)` in the child, as loaders' workers do.
 
 ## Memory and depth
 
 `memory="full"`, the default, keeps one number per entry of the states and layer for the backward
-pass. `memory="checkpoint"` keeps the states of every √L-th of L layers and computes the layers
-between a second time: memory for about 2√L layers, for about a third more time, and the same
-gradients. It works for every Φ; one other than `sum` and `gcn` is called twice per layer, with the
-same random numbers, and changes its running statistics once.
+pass, which finds the states of the forward pass again to the last bit. `memory="checkpoint"` keeps
+the states of every √L-th of L layers and computes the layers between a second time: memory for
+about 2√L layers, for about a third more time, and the same gradients. It works for every Φ; one
+other than `sum` and `gcn` is called twice per layer, with the same random numbers, and changes its
+running statistics once.
 
 ```python
 >>> from adgn.nn import ADGN

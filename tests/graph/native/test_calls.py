@@ -294,3 +294,29 @@ class Unguarded(Guards):
 
     def around(self, content):
         return content.clone()
+
+
+@pytest.mark.parametrize("blocks", [None, [0], [0, 0, 0]])
+@pytest.mark.parametrize("activation", calls.ACTIVATIONS)
+def test_a_graph_without_nodes(native, activation, blocks):
+    """Its arrays have no address; `make sanitize` sees whether one is used all the same."""
+    row = torch.empty(0, dtype=torch.long)
+    pattern, slot = SparsePattern.from_entries(row, row, (0, 0))
+    csr, x, value = pattern.csr, torch.empty(0, 5), torch.empty(0)
+    assert slot.tolist() == csr.col.tolist() == pattern.transposed.col.tolist() == []
+    assert csr.rowptr.tolist() == pattern.transposed.rowptr.tolist() == [0]
+    assert calls.multiply(native, csr, value, x).shape == (0, 5)
+    assert calls.tanh(native, x).shape == (0, 5)
+    weights = [torch.ones(2, 5, 5), torch.ones(2, 5, 5), torch.ones(2, 5)]
+    block_ptr = None if blocks is None else torch.tensor(blocks)
+    steps = Steps(csr, value, *weights, block_ptr, 0.1, activation, 2)
+    out, states, active = calls.forward(native, steps, x, keep=True)
+    assert out.shape == (0, 5)
+    sums = tuple(map(torch.zeros_like, weights))
+    kept = (states, active, x if activation == "tanh" else None)
+    assert calls.backward(native, steps, out, kept, sums).shape == (0, 5)
+    assert all(not total.any() for total in sums)
+    if block_ptr is not None:
+        count = torch.arange(len(blocks) - 1)
+        rowptr, col, taken = calls.take_blocks(native, csr, block_ptr, count)
+        assert (rowptr.tolist(), col.tolist(), taken.tolist()) == ([0], [], [])

@@ -299,3 +299,27 @@ def test_overfits_ten_diameters(name):
         loss.backward()
         optimizer.step()
     assert loss < 0.1
+
+
+def test_the_number_of_threads_changes_no_bit(case):
+    """On a graph so large that torch and the kernels share the work among threads."""
+    generator = torch.Generator().manual_seed(0)
+    edge_index = torch.randint(0, 1500, (2, 5000), generator=generator)
+    x = torch.randn(1500, 3, generator=generator)
+    attributes = {}
+    if case.edge_dim is not None:
+        attributes["edge_attr"] = torch.randn(5000, case.edge_dim, generator=generator)
+    model = case.build(hidden=24, num_layers=2).float()
+
+    def solve(threads):
+        before = torch.get_num_threads()
+        torch.set_num_threads(threads)
+        try:
+            output = model(x, edge_index, **attributes)
+            used = [parameter for parameter in model.parameters() if parameter.requires_grad]
+            return [output, *torch.autograd.grad(output.mean(0).sum(), used, allow_unused=True)]
+        finally:
+            torch.set_num_threads(before)
+
+    for one, two in zip(solve(1), solve(2), strict=True):
+        assert one is two is None or torch.equal(one, two)

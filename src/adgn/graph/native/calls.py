@@ -285,7 +285,7 @@ KeptTensors = tuple[Tensor | None, Tensor | None, Tensor | None]
 def forward(
     library: NativeLibrary, steps: Steps, x: Tensor, keep: bool
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    """The states after the steps, and what their gradient needs: see `Kept` in integrate.hpp."""
+    """The states after the steps, and states and active of `Kept` in integrate.hpp."""
     _check_states("x", x, steps)
     nodes, channels = x.shape
     width = padded_width(channels, x.dtype)

@@ -15,6 +15,20 @@ from adgn.graph.layout import Normalization
 from adgn.graph.tracing import is_traced
 
 
+def scaled(number: Tensor, x: Tensor) -> Tensor:
+    """`number * x`, for one learned number.
+
+    Its gradient is summed channel by channel, which torch does alike on any number of threads; a
+    sum of all numbers at once would depend on it.
+
+    Example:
+        >>> import torch
+        >>> scaled(torch.tensor(2.0), torch.ones(1, 3))
+        tensor([[2., 2., 2.]])
+    """
+    return number.expand(x.size(-1)) * x
+
+
 class GraphConvolution:
     """A layer that applies one operator of the graph, or passes messages with edge features.
 

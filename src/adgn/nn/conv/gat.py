@@ -115,7 +115,7 @@ class GATConv(GraphConvolution, pyg.GATConv):  # type: ignore[misc]
             return self._along_all_edges(sent, edges, features)
         (source, target), features = edges_with_loops(edges, features, sent.size(0))
         attention = self._attention(sent, target, source, bonus=self._edge_logits(features))
-        messages = attention.unsqueeze(-1) * sent[source]
+        messages = attention.unsqueeze(-1) * sent.index_select(0, source)
         return torch.zeros_like(sent).index_add(0, target, messages)
 
     def _along_all_edges(self, sent: Tensor, edges: Tensor, features: Tensor) -> Tensor:
@@ -158,7 +158,8 @@ class GATConv(GraphConvolution, pyg.GATConv):  # type: ignore[misc]
         """
         heard = (sent * self.att_src).sum(-1)
         hearing = (sent * self.att_dst).sum(-1)
-        logits = heard[source] + hearing[target]
+        # index_select throughout: the gradient of plain indexing depends on the number of threads.
+        logits = heard.index_select(0, source) + hearing.index_select(0, target)
         if bonus is not None:
             logits = logits + bonus
         logits = functional.leaky_relu(logits, self.negative_slope)
@@ -168,7 +169,7 @@ class GATConv(GraphConvolution, pyg.GATConv):  # type: ignore[misc]
         if silent is not None:
             counted = counted.masked_fill(silent, -torch.inf)
         top = torch.full_like(hearing, -torch.inf).scatter_reduce(0, index, counted, "amax")
-        lead = logits - top[target]
+        lead = logits - top.index_select(0, target)
         if silent is not None:
             # A pair of weight 0 may lead by any amount, or by ∞ where a target has no other pairs;
             # its share must be finite before the weight makes it 0.
@@ -179,7 +180,9 @@ class GATConv(GraphConvolution, pyg.GATConv):  # type: ignore[misc]
             shares = shares * weight
         total = torch.zeros_like(hearing).index_add(0, target, shares)
         total = torch.where(total == 0, 1.0, total)  # a node that hears nobody
-        return functional.dropout(shares / total[target], self.dropout, self.training)
+        return functional.dropout(
+            shares / total.index_select(0, target), self.dropout, self.training
+        )
 
     def __repr__(self) -> str:
         channels = self.heads * self.out_channels if self.concat else self.out_channels

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from adgn._util.suggestions import unknown_name
 from adgn.graph import Adjacency
 from adgn.graph.layout import Normalization
-from adgn.nn.conv.base import GraphConvolution
+from adgn.nn.conv.base import GraphConvolution, scaled
 
 PerceptronName = Literal["linear", "two-layer"]
 
@@ -72,7 +72,7 @@ class GINConv(GraphConvolution, pyg.GINConv):  # type: ignore[misc]
     ) -> Tensor:
         """The next states."""
         neighbours = self.operator(x, edge_index, edge_weight) @ x
-        out: Tensor = self.nn(neighbours + (1 + self.eps) * x)
+        out: Tensor = self.nn(neighbours + scaled(1 + self.eps, x))
         return out
 
 
@@ -125,10 +125,11 @@ class GINEConv(GraphConvolution, pyg.GINEConv):  # type: ignore[misc]
         """The next states."""
         edges, features = self.edges(x, edge_index, edge_weight, edge_attr)
         source, target = edges.unbind()
-        messages = torch.relu(x[source] + self.lin(features))
+        # index_select: the gradient of plain indexing depends on the number of threads.
+        messages = torch.relu(x.index_select(0, source) + self.lin(features))
         mask = self.edge_mask()
         if mask is not None:
             messages = messages * mask.unsqueeze(-1)
         neighbours = torch.zeros_like(x).index_add(0, target, messages)
-        out: Tensor = self.nn(neighbours + (1 + self.eps) * x)
+        out: Tensor = self.nn(neighbours + scaled(1 + self.eps, x))
         return out

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from adgn.graph import Adjacency, Operator
 from adgn.nn.conv import GATConv
+from adgn.nn.conv.base import scaled
 from adgn.nn.models.baseline import Model
 from adgn.nn.registry import ModelOptions, register_model
 from adgn.nn.resolve import Activation, resolve_activation
@@ -39,8 +40,7 @@ class DiffusionByAttention(nn.Module):
 
     def forward(self, x: Tensor, operator: Operator) -> Tensor:
         """The rate of change of the states."""
-        rate: Tensor = torch.sigmoid(self.alpha) * (self.attention(x, operator) - x)
-        return rate
+        return scaled(torch.sigmoid(self.alpha), self.attention(x, operator) - x)
 
 
 class GRANDPropagation(nn.Module):
