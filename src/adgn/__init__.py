@@ -35,8 +35,7 @@ if TYPE_CHECKING:  # imported on first use: torch takes seconds
 else:
     __getattr__, __dir__ = lazy_exports(__name__)
 
-# What registers the tasks of the package, in the order in which they are listed.
-provide("task", *(f"adgn.tasks.{name}" for name in ("properties", "nodes", "trees", "transfer")))
+provide("task", "adgn.tasks")  # `training` finds there what a later room registers
 
 __all__ = [
     "ADGN",

@@ -41,6 +41,13 @@ def test_a_task_is_found_without_importing_what_registers_it():
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
+def test_tasks_are_listed_in_one_order_whoever_imports_first():
+    program = "import adgn.tasks.transfer; from adgn.training import TASKS; print(*TASKS)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.split() == list(TASKS)
+    assert list(TASKS)[-2:] == ["tree-neighbors-match", "graph-transfer"]
+
+
 def test_a_name_is_registered_once_and_can_be_freed():
     with pytest.raises(ValueError, match="a task named 'sssp' is registered already"):
         register_task("sssp", objective="regression")(lambda *arguments: None)

@@ -8,9 +8,12 @@ import importlib
 import os
 import sys
 import threading
-from importlib.metadata import EntryPoint, entry_points
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 __all__ = ["GROUP", "VARIABLE", "PluginError", "load_plugin", "load_plugins", "loaded_plugins"]
 
@@ -19,7 +22,7 @@ GROUP = "adgn.plugins"
 _LOADING = threading.RLock()
 _loaded: dict[str, None] = {}  # in order
 _under_way: set[str] = set()
-_installed: list[EntryPoint] | None = None  # those of other packages, still to be loaded
+_installed: "list[EntryPoint] | None" = None  # those of other packages, still to be loaded
 
 
 class PluginError(RuntimeError):
@@ -58,6 +61,8 @@ def load_plugins() -> None:
     """Loads the plugins that the environment names and those that are installed, once each."""
     global _installed
     if _installed is None:
+        from importlib.metadata import entry_points  # it takes long to import
+
         _installed = list(entry_points(group=GROUP))
     while _installed:
         point = _installed.pop()
@@ -83,7 +88,7 @@ def _absolute(source: str) -> str:
     return str(Path(source).expanduser().resolve()) if is_file else source
 
 
-def _load(name: str, point: EntryPoint | None = None) -> None:
+def _load(name: str, point: "EntryPoint | None" = None) -> None:
     if name in _loaded:
         return
     with _LOADING:

@@ -4,13 +4,22 @@ from typing import TYPE_CHECKING
 
 from adgn._util.lazy import lazy_exports
 
+# In the order in which tasks are listed; importing a file registers its tasks.
+# isort: split
+from adgn.tasks.properties import PropertyConfig
+
+# isort: split
+from adgn.tasks.nodes import NodeConfig, constant_scores
+
+# isort: split
+from adgn.tasks.trees import TreeConfig, normalised_accuracy, tree_layers
+
+# isort: split
+from adgn.tasks.transfer import TransferConfig
+
 if TYPE_CHECKING:  # imported on first use: tables of names need no torch
-    from adgn.tasks.nodes import NodeConfig, constant_scores
-    from adgn.tasks.properties import PropertyConfig
     from adgn.tasks.published import published_row, published_tables, published_value
     from adgn.tasks.spaces import SearchSpace, compact_space, paper_spaces, register_space
-    from adgn.tasks.transfer import TransferConfig
-    from adgn.tasks.trees import TreeConfig, normalised_accuracy, tree_layers
 else:
     __getattr__, __dir__ = lazy_exports(__name__)
 

@@ -193,11 +193,11 @@ def prepare(
     """
     device = resolve_device(config.device)
     entry = task_entry(config.task.name)
+    objective = resolve_objective(entry.objective)
     key = (config.task.model_dump_json(), config.loop.batch_size, device)
     data = kept(key, lambda: entry.build(config, device, progress))
     if isinstance(data.train, PackedBatches):  # kept data may come from a run with another seed
         data = replace(data, train=data.train.with_seed(config.seed))
-    objective = resolve_objective(entry.objective)
     monitor = config.stopping.monitor or objective.monitor
     if monitor not in objective.modes:
         raise ConfigError(
