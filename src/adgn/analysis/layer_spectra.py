@@ -218,6 +218,10 @@ def _matrix_free(
     return replace(_summary(values, layer, size, epsilon), method="matrix-free")
 
 
+class NotConvergedError(RuntimeError):
+    """The eigenvalue solver gave up."""
+
+
 def _arpack(operator: LinearOperator, which: str, count: int, tolerance: float, start: Any) -> Any:
     size = operator.shape[0]
     tried = 0
@@ -239,7 +243,7 @@ def _arpack(operator: LinearOperator, which: str, count: int, tolerance: float, 
             )
         except ArpackNoConvergence as error:
             converged = len(error.eigenvalues)
-    raise RuntimeError(
+    raise NotConvergedError(
         f"ARPACK found {converged} of {count} eigenvalues ({which}) of a matrix of size {size} "
         f"with {tried} basis vectors; ask for fewer with count=1, or for less accuracy with "
         f"tolerance={10 * tolerance:g}"

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from adgn.graph import Adjacency, SparseOperator
 from adgn.graph.adjacency import SPARSE_LAYOUTS
-from adgn.graph.checks import check_features, check_finite
+from adgn.graph.checks import NonFiniteError, check_features, check_finite
 from adgn.nn import GraphNetwork
 
 
@@ -80,9 +80,9 @@ def states_from(
     """`x` and the states after each layer of `propagation`, connected by autograd."""
     try:
         states = _raw_states(propagation, x, edge_index, edge_weight)
-    except ValueError as error:
+    except NonFiniteError as error:
         # Layers refuse states that are not finite; here the first ones are, so a layer made them.
-        if str(error).startswith("x[") and "is not finite" in str(error):
+        if error.argument == "x":
             raise DivergedError(
                 "the states overflow on the way through the layers: the network explodes; use "
                 "fewer layers, a smaller step size or smaller weights"

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 from torch import Tensor
 
-from adgn.graph.lasting import lasting
-from adgn.graph.native.rooms import rooms
+from adgn.graph.native.buffers import buffers
+from adgn.graph.outside_transforms import outside_transforms
 from adgn.graph.remember import tensor_state
 
 Built = TypeVar("Built")
@@ -107,11 +107,11 @@ if hasattr(os, "register_at_fork"):
 def cached(tensors: tuple[Tensor, ...], key: Hashable, build: Callable[[], Built]) -> Built:
     """`TensorCache.get` of the package's one cache."""
 
-    def build_to_last() -> Built:
-        with lasting(*tensors):
+    def build_outside() -> Built:
+        with outside_transforms(*tensors):
             return build()
 
-    return _cache.get(tensors, key, build_to_last)
+    return _cache.get(tensors, key, build_outside)
 
 
 def clear_cache() -> None:
@@ -131,7 +131,7 @@ def clear_cache() -> None:
         [[1.0, 0.0], [0.0, 0.0]]
     """
     _cache.clear()
-    rooms.clear()
+    buffers.clear()
 
 
 def cache_info() -> dict[str, int]:

@@ -124,5 +124,5 @@ def check_degree(degree: Tensor, normalization: Normalization) -> None:
         node = int((degree < 0).nonzero()[0])
         raise ValueError(
             f"edge_weight gives node {node} the degree {float(degree[node]):.6g}; {normalization} "
-            "normalisation needs degrees that are not negative: use phi='sum' for such weights"
+            "normalisation needs degrees that are not negative: use another, such as 'none'"
         )

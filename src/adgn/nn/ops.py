@@ -9,7 +9,7 @@ from torch import Tensor
 
 from adgn.graph import graph_operator
 from adgn.graph.checks import check_finite
-from adgn.nn.integration import Run, contiguous
+from adgn.nn.integration import Run
 from adgn.nn.steps import Weights
 
 # What forward passes keep for backward ones: compiled graphs can hand on tensors of known number
@@ -21,8 +21,8 @@ _numbers = itertools.count()
 @torch.library.custom_op("adgn::integrate", mutates_args=())
 def integrate(
     x: Tensor,
-    own: Tensor,
-    neighbour: Tensor,
+    w_self: Tensor,
+    w_neigh: Tensor,
     bias: Tensor | None,
     edge_index: Tensor,
     edge_weight: Tensor | None,
@@ -37,8 +37,8 @@ def integrate(
 
     Args:
         x: See there, as for all others.
-        own: `[K, d, d]`.
-        neighbour: `[K, d, d]`.
+        w_self: `[K, d, d]`.
+        w_neigh: `[K, d, d]`.
         bias: `[K, d]`, or `None`.
         edge_index: `[2, E]`.
         edge_weight: `[E]`, or `None`; without a gradient.
@@ -53,7 +53,7 @@ def integrate(
         The last states, and the number of what is kept for the backward pass.
     """
     check_finite("x", x)
-    weights = contiguous(Weights(own, neighbour, bias))
+    weights = Weights(w_self, w_neigh, bias).readable()
     run = _run(
         x, weights, edge_index, edge_weight, normalization, epsilon, activation, num_steps, memory
     )
@@ -71,8 +71,8 @@ def integrate_backward(
     grad: Tensor,
     handle: Tensor,
     x: Tensor,
-    own: Tensor,
-    neighbour: Tensor,
+    w_self: Tensor,
+    w_neigh: Tensor,
     bias: Tensor | None,
     edge_index: Tensor,
     edge_weight: Tensor | None,
@@ -82,21 +82,21 @@ def integrate_backward(
     num_steps: int,
     memory: str,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The gradients in `x`, `own`, `neighbour` and `bias` (empty without one).
+    """The gradients in `x`, `w_self`, `w_neigh` and `bias` (empty without one).
 
     What `integrate` kept is found by its number; where that tensor was copied in between, the
     forward pass is done again.
     """
-    weights = contiguous(Weights(own, neighbour, bias))
+    weights = Weights(w_self, w_neigh, bias).readable()
     run = _run(
         x, weights, edge_index, edge_weight, normalization, epsilon, activation, num_steps, memory
     )
     kept = _kept.get(int(handle))
     if kept is None:
         _, kept = run.forward(x, weights, True)
-    sums = weights.zeros()
-    grad_x = run.backward(grad.contiguous(), weights, kept, sums)
-    return grad_x, sums.own, sums.neighbour, x.new_empty(0) if sums.bias is None else sums.bias
+    grads = weights.zeros()
+    grad_x = run.backward(grad.contiguous(), weights, kept, grads)
+    return grad_x, grads.w_self, grads.w_neigh, x.new_empty(0) if grads.bias is None else grads.bias
 
 
 def _run(
@@ -127,24 +127,24 @@ def _(
     grad: Tensor,
     handle: Tensor,
     x: Tensor,
-    own: Tensor,
-    neighbour: Tensor,
+    w_self: Tensor,
+    w_neigh: Tensor,
     bias: Tensor | None,
     *_: Any,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     grad_bias = x.new_empty(0) if bias is None else x.new_empty(bias.shape)
-    return x.new_empty(x.shape), x.new_empty(own.shape), x.new_empty(own.shape), grad_bias
+    return x.new_empty(x.shape), x.new_empty(w_self.shape), x.new_empty(w_self.shape), grad_bias
 
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    x, own, neighbour, bias, edge_index, edge_weight, *ctx.settings, _ = inputs
-    ctx.save_for_backward(output[1], x, own, neighbour, bias, edge_index, edge_weight)
+    x, w_self, w_neigh, bias, edge_index, edge_weight, *ctx.settings, _ = inputs
+    ctx.save_for_backward(output[1], x, w_self, w_neigh, bias, edge_index, edge_weight)
 
 
 def _backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-    grad_x, own, neighbour, bias = integrate_backward(grad, *ctx.saved_tensors, *ctx.settings)
+    grad_x, w_self, w_neigh, bias = integrate_backward(grad, *ctx.saved_tensors, *ctx.settings)
     has_bias = ctx.saved_tensors[4] is not None
-    return grad_x, own, neighbour, bias if has_bias else None, *[None] * 8
+    return grad_x, w_self, w_neigh, bias if has_bias else None, *[None] * 8
 
 
 integrate.register_autograd(_backward, setup_context=_setup_context)

@@ -13,8 +13,8 @@ struct Integration {
     Index channels;
     Index steps;
     Index weight_sets;     // 1: shared by all steps; steps: one set per step
-    const T* own;          // [weight_sets, channels, channels]
-    const T* neighbour;    // [weight_sets, channels, channels]
+    const T* w_self;          // [weight_sets, channels, channels]
+    const T* w_neigh;    // [weight_sets, channels, channels]
     const T* bias;         // [weight_sets, channels], or null
     double epsilon;
     int activation;
@@ -45,6 +45,6 @@ constexpr Index mark_count = 3;
 // wants them.
 template <class T>
 void integrate_backward(const Integration<T>&, const T* grad_out, Index row_step, T* grad_x,
-                        T* spare, const Kept<T>&, T* grad_own, T* grad_neighbour, T* grad_bias);
+                        T* spare, const Kept<T>&, T* grad_w_self, T* grad_w_neigh, T* grad_bias);
 
 }  // namespace adgn

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from adgn.graph import Adjacency
 from adgn.graph.checks import check_count, check_flag
 from adgn.nn.antisymmetric import AntiSymmetricConv, as_one_integration, integrate_layers
+from adgn.nn.checkpointing import Memory, checkpointed
 from adgn.nn.conv import GraphConvolution
 from adgn.nn.models.spaces import (
     HETEROPHILY,
@@ -20,7 +21,6 @@ from adgn.nn.models.spaces import (
 from adgn.nn.network import GraphNetwork, Level
 from adgn.nn.registry import ModelOptions, register_model
 from adgn.nn.resolve import Activation
-from adgn.nn.segments import Memory, in_segments
 
 
 class AntiSymmetricPropagation(nn.Module):
@@ -89,7 +89,7 @@ class AntiSymmetricPropagation(nn.Module):
         def modules(first: int, last: int) -> list[object]:
             return [part for layer in layers[first:last] for part in (layer.phi, layer.act)]
 
-        return in_segments(some_layers, x, len(layers), self.memory, modules)
+        return checkpointed(some_layers, x, len(layers), self.memory, modules)
 
     def trajectory(
         self, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None, **kwargs: Any

@@ -16,21 +16,21 @@ from torch import Tensor
 
 from adgn.graph.native.library import NativeLibrary
 
-__all__ = ["LARGE", "Rooms", "rooms"]
+__all__ = ["LARGE", "BufferPool", "buffers"]
 
 LARGE = 2**23  # bytes: a few large pages; below, malloc itself keeps memory
 
 
-class Rooms:
+class BufferPool:
     """Hands out uninitialised tensors and takes their memory back when they are gone.
 
     Example:
         >>> from adgn.graph.backend import native_library
-        >>> own = Rooms()
-        >>> first = own.empty(native_library(), (4096, 1024), torch.float32)
+        >>> pool = BufferPool()
+        >>> first = pool.empty(native_library(), (4096, 1024), torch.float32)
         >>> address = first.data_ptr()
         >>> del first
-        >>> own.waiting_bytes, own.empty(None, (1024, 4096), torch.float32).data_ptr() == address
+        >>> pool.waiting_bytes, pool.empty(None, (1024, 4096), torch.float32).data_ptr() == address
         (16777216, True)
     """
 
@@ -47,14 +47,14 @@ class Rooms:
         size = prod(shape) * dtype.itemsize
         if size < LARGE:
             return torch.empty(shape, dtype=dtype, device="cpu")
-        room = self._take(size)
-        if room is None:
-            room = torch.empty(size, dtype=torch.uint8, device="cpu")
+        buffer = self._take(size)
+        if buffer is None:
+            buffer = torch.empty(size, dtype=torch.uint8, device="cpu")
             if library is not None:
-                library.call("adgn_prefer_large_pages", room.data_ptr(), size)
+                library.call("adgn_prefer_large_pages", buffer.data_ptr(), size)
         # The tensor holds the array, and the array's end is when nobody holds the tensor.
-        array = room.numpy()
-        weakref.finalize(array, self._take_back, room).atexit = False
+        array = buffer.numpy()
+        weakref.finalize(array, self._take_back, buffer).atexit = False
         storage = torch.frombuffer(array, dtype=dtype).untyped_storage()
         # Not a view: torch would forbid to change the result of an autograd function in place.
         return torch.empty(0, dtype=dtype, device="cpu").set_(storage).resize_(tuple(shape))
@@ -66,7 +66,7 @@ class Rooms:
     @property
     def waiting_bytes(self) -> int:
         """How much memory waits to be used again."""
-        return sum(room.nbytes for same in list(self._waiting.values()) for room in list(same))
+        return sum(buffer.nbytes for same in list(self._waiting.values()) for buffer in list(same))
 
     def _take(self, size: int) -> Tensor | None:
         try:
@@ -75,8 +75,8 @@ class Rooms:
             self._waiting.clear()
             return None
 
-    def _take_back(self, room: Tensor) -> None:
-        self._waiting.setdefault(room.nbytes, []).append(room)
+    def _take_back(self, buffer: Tensor) -> None:
+        self._waiting.setdefault(buffer.nbytes, []).append(buffer)
 
 
-rooms = Rooms()
+buffers = BufferPool()
