@@ -7,15 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from adgn.analysis.euler import TOLERANCE, amplification, largest_stable_step
-from adgn.analysis.states import (
-    check_layer,
-    check_node,
-    double_graph,
-    double_propagation,
-    first_states,
-    measuring,
-    states_from,
-)
+from adgn.analysis.states import check_layer, check_node, in_double, measuring, states_from
 from adgn.graph import Adjacency, Operator
 from adgn.graph.checks import check_count
 from adgn.nn import AntiSymmetricConv, LinearAggregation
@@ -161,9 +153,7 @@ def node_spectrum(
     """
     check_count("max_nodes", max_nodes)
     with measuring(model):
-        states = first_states(model, x).double()
-        graph, weight = double_graph(edge_index, edge_weight)
-        propagation = double_propagation(model)
+        propagation, states, graph, weight = in_double(model, x, edge_index, edge_weight)
         convs = antisymmetric_layers(propagation)
         check_layer(layer, len(convs))
         chosen = _choose_nodes(nodes, states.size(0), max_nodes, seed).to(states.device)

@@ -173,20 +173,19 @@ def check_weights(model: nn.Module) -> None:
         check_finite(name, weight)
 
 
-def double_propagation(model: nn.Module) -> nn.Module:
-    """A copy of the propagation in double precision, on the model's device."""
-    return copy.deepcopy(propagation_of(model)).double()
-
-
-def double_graph(
-    edge_index: Adjacency, edge_weight: Tensor | None
-) -> tuple[Adjacency, Tensor | None]:
-    """The graph with weights in double precision."""
+def in_double(
+    model: nn.Module, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None
+) -> tuple[nn.Module, Tensor, Adjacency, Tensor | None]:
+    """In double precision: a copy of the propagation, its first states, graph and edge weights."""
+    propagation = copy.deepcopy(propagation_of(model)).double()
+    states = first_states(model, x).double()
     if isinstance(edge_index, SparseOperator):
-        return SparseOperator(edge_index.pattern, edge_index.value.detach().double()), None
+        operator = SparseOperator(edge_index.pattern, edge_index.value.detach().double())
+        return propagation, states, operator, None
     if isinstance(edge_index, Tensor) and edge_index.layout in SPARSE_LAYOUTS:
         edge_index = edge_index.double()
-    return edge_index, None if edge_weight is None else edge_weight.detach().double()
+    weight = None if edge_weight is None else edge_weight.detach().double()
+    return propagation, states, edge_index, weight
 
 
 def check_node(node: int, num_nodes: int) -> None:

@@ -119,7 +119,7 @@ class SelectedGraphs:
         >>> swapped = blocks.select(torch.tensor([1, 0]))
         >>> swapped.batch.tolist(), swapped.node_index.tolist()
         ([0, 0, 1, 1], [2, 3, 0, 1])
-        >>> (swapped.operator("none", torch.float32) @ torch.eye(4)).tolist()[1]  # node 1 hears 0
+        >>> (swapped.operator("none", torch.float32) @ torch.eye(4)).tolist()[1]  # from node 0 to 1
         [1.0, 0.0, 0.0, 0.0]
     """
 

@@ -15,7 +15,7 @@ from adgn.graph.remember import tensor_state
 
 Built = TypeVar("Built")
 _Entries = OrderedDict[Hashable, tuple[Any, Any]]  # state and weak references, and what was built
-_PER_TENSOR = 16  # more variants of one graph than anybody uses at once
+_PER_TENSOR = 16  # variants of one graph
 
 
 class TensorCache:

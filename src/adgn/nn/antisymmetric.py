@@ -229,13 +229,8 @@ def integrate_layers(
 ) -> Tensor:
     """Applies layers that differ in nothing but their weights, as one integration.
 
-    Args:
-        layers: One layer with a linear aggregation, or some that passed `as_one_integration`.
-        num_steps: How many updates in all: any number for one layer, else one per layer.
-        x: States, `[..., N, d]`.
-        edge_index: The graph.
-        *args: For the aggregation, as in `AntiSymmetricConv.forward`.
-        **kwargs: The same.
+    There is one layer with a linear aggregation and any number of updates, or some that passed
+    `as_one_integration` with one update each. The others are those of `AntiSymmetricConv.forward`.
     """
     first = layers[0]
     phis = [layer.phi for layer in layers if isinstance(layer.phi, LinearAggregation)]
@@ -267,30 +262,26 @@ def as_one_integration(layers: Iterable[nn.Module]) -> list[AntiSymmetricConv] |
     """
     every = list(layers)
     alike = [layer for layer in every if type(layer) is AntiSymmetricConv]
-    if len(alike) != len(every):
+    if not alike or len(alike) != len(every) or any(has_hooks(layer) for layer in alike):
         return None
-    kinds = {
-        (
-            type(layer.phi),
-            layer.in_channels,
-            layer.epsilon,
-            known_activation(layer.act),
-            layer.memory,
-            layer.integrator,
-            layer.bias is None,
-        )
-        for layer in alike
-    }
-    observed = any(has_hooks(layer) for layer in alike)
-    if (
-        len(kinds) != 1
-        or observed
-        or not all(is_plain_linear(layer.phi) for layer in alike)
-        or known_activation(alike[0].act) is None
-        or (len(alike) > 1 and any(layer.num_iters != 1 for layer in alike))
+    first, *others = alike
+    if known_activation(first.act) is None or not all(
+        is_plain_linear(layer.phi) for layer in alike
+    ):
+        return None
+    if others and (
+        any(layer.num_iters != 1 for layer in alike) or len({_kind(layer) for layer in alike}) > 1
     ):
         return None
     return alike
+
+
+def _kind(layer: AntiSymmetricConv) -> tuple[object, ...]:
+    """What layers of one integration have in common."""
+    return (
+        *(type(layer.phi), layer.in_channels, layer.bias is None, known_activation(layer.act)),
+        *(layer.epsilon, layer.memory, layer.integrator),
+    )
 
 
 def check_gamma(gamma: float) -> None:

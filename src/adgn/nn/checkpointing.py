@@ -100,20 +100,10 @@ def _copies(buffers: dict[str, Tensor | None]) -> dict[str, Tensor | None]:
 
 
 def split_steps(count: int, length: int) -> list[tuple[int, int]]:
-    """The first and last + 1 of the steps of each segment.
-
-    Example:
-        >>> split_steps(5, 2)
-        [(0, 2), (2, 4), (4, 5)]
-    """
+    """The first and last + 1 of the steps of each segment: (0, 2), (2, 4), (4, 5) of 5 by 2."""
     return [(first, min(first + length, count)) for first in range(0, count, length)]
 
 
 def segment_length(count: int) -> int:
-    """How many steps a segment has: the square root of their number, rounded up.
-
-    Example:
-        >>> [segment_length(count) for count in (1, 4, 5)]
-        [1, 2, 3]
-    """
+    """How many steps a segment has: the square root of their number, rounded up."""
     return math.isqrt(count - 1) + 1 if count > 1 else 1

@@ -35,28 +35,16 @@ def integrate(
 ) -> tuple[Tensor, Tensor]:
     """`adgn.nn.integration.integrate` for a graph that is validated and built when this runs.
 
-    Args:
-        x: See there, as for all others.
-        w_self: `[K, d, d]`.
-        w_neigh: `[K, d, d]`.
-        bias: `[K, d]`, or `None`.
-        edge_index: `[2, E]`.
-        edge_weight: `[E]`, or `None`; without a gradient.
-        normalization: See `adgn.graph.graph_operator`.
-        epsilon: The step size.
-        activation: `"identity"`, `"tanh"` or `"relu"`.
-        num_steps: How many steps.
-        memory: `"full"` or `"checkpoint"`.
-        keep: Whether there will be a backward pass.
+    The arguments are those of that function, and of `adgn.graph.graph_operator` for the graph.
+    `keep` says whether there will be a backward pass.
 
     Returns:
         The last states, and the number of what is kept for the backward pass.
     """
     check_finite("x", x)
     weights = Weights(w_self, w_neigh, bias).readable()
-    run = _run(
-        x, weights, edge_index, edge_weight, normalization, epsilon, activation, num_steps, memory
-    )
+    graph = (edge_index, edge_weight, normalization)
+    run = _run(x, weights, graph, epsilon, activation, num_steps, memory)
     out, kept = run.forward(x, weights, keep)
     number = next(_numbers)
     handle = torch.tensor([number])
@@ -88,9 +76,8 @@ def integrate_backward(
     forward pass is done again.
     """
     weights = Weights(w_self, w_neigh, bias).readable()
-    run = _run(
-        x, weights, edge_index, edge_weight, normalization, epsilon, activation, num_steps, memory
-    )
+    graph = (edge_index, edge_weight, normalization)
+    run = _run(x, weights, graph, epsilon, activation, num_steps, memory)
     kept = _kept.get(int(handle))
     if kept is None:
         _, kept = run.forward(x, weights, True)
@@ -100,19 +87,11 @@ def integrate_backward(
 
 
 def _run(
-    x: Tensor,
-    weights: Weights,
-    edge_index: Tensor,
-    edge_weight: Tensor | None,
-    normalization: str,
-    *settings: Any,
+    x: Tensor, weights: Weights, graph: tuple[Tensor, Tensor | None, Any], *settings: Any
 ) -> Run:
+    edge_index, edge_weight, normalization = graph
     operator = graph_operator(
-        edge_index,
-        edge_weight,
-        num_nodes=x.size(-2),
-        normalization=normalization,  # type: ignore[arg-type]
-        like=x,
+        edge_index, edge_weight, num_nodes=x.size(-2), normalization=normalization, like=x
     )
     return Run.plan(x, operator, weights, *settings)
 
@@ -124,16 +103,10 @@ def _(x: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
 
 @integrate_backward.register_fake
 def _(
-    grad: Tensor,
-    handle: Tensor,
-    x: Tensor,
-    w_self: Tensor,
-    w_neigh: Tensor,
-    bias: Tensor | None,
-    *_: Any,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    grad_bias = x.new_empty(0) if bias is None else x.new_empty(bias.shape)
-    return x.new_empty(x.shape), x.new_empty(w_self.shape), x.new_empty(w_self.shape), grad_bias
+    grad: Tensor, _: Tensor, x: Tensor, w_self: Tensor, __: Tensor, bias: Tensor | None, *___: Any
+) -> tuple[Tensor, ...]:
+    shapes = (x.shape, w_self.shape, w_self.shape, (0,) if bias is None else bias.shape)
+    return tuple(x.new_empty(shape) for shape in shapes)
 
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:

@@ -56,7 +56,7 @@ ADGN_API int adgn_use_instruction_set(const char* name) { return adgn::use_instr
 ADGN_API void adgn_use_team(adgn::TeamRunner runner) { adgn::set_team_runner(runner); }
 
 // Asks the system for large pages: fresh memory is then handed out in 2 MB pieces rather than in
-// 4 KB ones, and neighbours are found with fewer look-ups. A wish, not a need.
+// 4 KB ones, and neighbours are found with fewer look-ups. The system may ignore it.
 ADGN_API void adgn_prefer_large_pages(void* memory, Index bytes) {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
     const std::uintptr_t page = std::uintptr_t(sysconf(_SC_PAGESIZE));

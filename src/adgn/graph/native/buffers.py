@@ -1,10 +1,10 @@
 """Memory for states that is used again and again.
 
 A fresh large array costs more than the arithmetic on it: the system clears every page before it
-hands it out, at every training step anew. So large arrays come back here when nobody holds them
-any more, and serve the next request for exactly as many bytes. A request that none of them fits
-frees all of them first, so that graphs of changing sizes leave nothing behind. What the last step
-needed waits until then, or until `adgn.graph.clear_cache()`.
+hands it out, at every training step anew. So large arrays come back here when nothing refers to
+them any more, and serve the next request for exactly as many bytes. A request that none of them
+fits frees all of them first, so that graphs of changing sizes leave nothing behind. What the last
+step needed waits until then, or until `adgn.graph.clear_cache()`.
 """
 
 import weakref
@@ -22,17 +22,7 @@ LARGE = 2**23  # bytes: a few large pages; below, malloc itself keeps memory
 
 
 class BufferPool:
-    """Hands out uninitialised tensors and takes their memory back when they are gone.
-
-    Example:
-        >>> from adgn.graph.backend import native_library
-        >>> pool = BufferPool()
-        >>> first = pool.empty(native_library(), (4096, 1024), torch.float32)
-        >>> address = first.data_ptr()
-        >>> del first
-        >>> pool.waiting_bytes, pool.empty(None, (1024, 4096), torch.float32).data_ptr() == address
-        (16777216, True)
-    """
+    """Hands out uninitialised tensors and takes their memory back when they are gone."""
 
     def __init__(self) -> None:
         # By size. Memory can come back while another thread, or this one, is in `empty`, and a
@@ -52,7 +42,7 @@ class BufferPool:
             buffer = torch.empty(size, dtype=torch.uint8, device="cpu")
             if library is not None:
                 library.call("adgn_prefer_large_pages", buffer.data_ptr(), size)
-        # The tensor holds the array, and the array's end is when nobody holds the tensor.
+        # The tensor refers to the array, which ends when nothing refers to the tensor.
         array = buffer.numpy()
         weakref.finalize(array, self._take_back, buffer).atexit = False
         storage = torch.frombuffer(array, dtype=dtype).untyped_storage()

@@ -177,11 +177,8 @@ def take_blocks(
 ) -> tuple[Tensor, Tensor, Tensor] | None:
     """Some blocks of a block-diagonal matrix, one after the other, as a matrix of their own.
 
-    Args:
-        library: The kernels.
-        csr: The whole matrix.
-        node_ptr: `[all blocks + 1]`; where each block's rows and columns begin.
-        blocks: The numbers of the wanted blocks, in any order.
+    `node_ptr` says where each block's rows and columns begin, `blocks` has the numbers of those
+    wanted, in any order.
 
     Returns:
         `rowptr`, `col`, and the slot of `csr` that each entry comes from; `None` where the kernels
@@ -246,17 +243,8 @@ def integration(
 ) -> Integration:
     """Some Euler steps as C++ reads them; tensors are `readable` and have no `unsupported_reason`.
 
-    Args:
-        library: The kernels.
-        csr: The pattern that is multiplied with: the transpose for the backward pass.
-        value: Its values.
-        w_self: `[K, d, d]`, where K is 1 or the number of steps.
-        w_neigh: `[K, d, d]`.
-        bias: `[K, d]`, or `None`.
-        block_ptr: The blocks to be worked on one by one, or `None` for step by step.
-        epsilon: The step size.
-        activation: A key of `ACTIVATIONS`.
-        count: How many steps.
+    The fields of `Integration` in integrate.hpp say what they are. `csr` is the transpose for the
+    backward pass, and `activation` a key of `ACTIVATIONS`.
     """
     check_pattern(library, csr, block_ptr)
     _check_values(csr, value)
@@ -316,12 +304,8 @@ def backward(
 ) -> Tensor:
     """The gradient in the first states; those in the weights are added to `grad_weights`.
 
-    Args:
-        library: The kernels.
-        problem: The steps, with the transposed pattern.
-        grad: `[N, d]`; the gradient in the last states.
-        kept: What `forward` kept, and for tanh the first states.
-        grad_weights: Those of `w_self`, `w_neigh` and `bias`; `None` where they are not needed.
+    `problem` has the transposed pattern, `kept` is what `forward` kept and, for tanh, the first
+    states, and `grad_weights` are those of `w_self`, `w_neigh` and `bias`, if they are needed.
     """
     _check_states("grad", grad, problem)
     nodes, channels = grad.shape

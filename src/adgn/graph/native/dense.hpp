@@ -70,7 +70,7 @@ ADGN_INLINE void product_columns(const T* const* states, const T* gathered, Inde
 }
 
 // The product for a tile of `count` rows. `gathered`, `start` (unless it is one row, start_step = 0)
-// and `out` have room for tile_rows rows: the last block may work on rows that nobody reads.
+// and `out` have room for tile_rows rows: the last block may work on rows that are not read.
 template <class T>
 ADGN_INLINE void product_tile(const T* states, const T* gathered, Index count, Index channels,
                               Index width, const T* weights, const T* start, Index start_step,
