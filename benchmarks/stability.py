@@ -22,7 +22,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from adgn.analysis import Diagnosis, DistanceProfile, diagnose, hops_to, sensitivity_by_distance
-from adgn.analysis.report import write_figures
+from adgn.analysis.figures import write_figures
 from adgn.data import GraphPropertyDataset
 from adgn.nn import GraphNetwork, build_model
 

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from adgn.analysis import DivergedError, layer_states
-from adgn.analysis.states import check_layer, check_node, double_graph, measuring, states_from
+from adgn.analysis.states import check_layer, check_node, in_double, measuring, states_from
 from adgn.graph import graph_operator
 from adgn.nn import ADGN, AntiSymmetricConv, available_models, build_model
 
@@ -107,10 +107,13 @@ def test_overflow_is_called_divergence(act, make_path):
 
 def test_graphs_become_double(make_path):
     operator = graph_operator(make_path(3), num_nodes=3)
-    assert double_graph(operator, None)[0].value.dtype == torch.float64
+    model, x = AntiSymmetricConv(4), torch.ones(3, 4)
+    assert in_double(model, x, operator, None)[2].value.dtype == torch.float64
     sparse = torch.eye(3).to_sparse_csr()
-    assert double_graph(sparse, None)[0].dtype == torch.float64
-    _, weight = double_graph(make_path(3), torch.ones(4, requires_grad=True))
+    assert in_double(model, x, sparse, None)[2].dtype == torch.float64
+    given = torch.ones(4, requires_grad=True)
+    copy, states, _, weight = in_double(model, x, make_path(3), given)
+    assert states.dtype == copy.W.dtype == torch.float64 and model.W.dtype == torch.float32
     assert weight.dtype == torch.float64 and not weight.requires_grad
 
 

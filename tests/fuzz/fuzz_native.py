@@ -96,8 +96,8 @@ def test_integration(case, data):
     sets = data.draw(st.sampled_from([1, steps]))
     scale = 0.4 / max(channels, 1) ** 0.5 / max(1.0, float(operator.value.abs().sum()) ** 0.5)
     shape = (sets, channels, channels)
-    own = strided(data.draw, shape, generator, torch.float64) * scale
-    neighbour = strided(data.draw, shape, generator, torch.float64) * scale
+    w_self = strided(data.draw, shape, generator, torch.float64) * scale
+    w_neigh = strided(data.draw, shape, generator, torch.float64) * scale
     bias = None
     if data.draw(st.booleans()):
         bias = strided(data.draw, (sets, channels), generator, torch.float64)
@@ -105,7 +105,7 @@ def test_integration(case, data):
     memory = data.draw(st.sampled_from(["full", "checkpoint"]))
 
     def solve(function, dtype, **more):
-        given = (x, own, neighbour, bias)
+        given = (x, w_self, w_neigh, bias)
         leaves = [t if t is None else t.detach().to(dtype).requires_grad_() for t in given]
         matrix = SparseOperator(operator.pattern, operator.value.to(dtype))
         # The kernels take [N, d]; what has more dimensions is left to torch.

@@ -21,7 +21,7 @@ def nothing_set(monkeypatch):
 @pytest.fixture
 def not_built(nothing_set, monkeypatch):
     monkeypatch.setattr(module, "load_library", lambda: "nothing was built")
-    monkeypatch.setattr(module, "_times_asked_in_vain", itertools.count())
+    monkeypatch.setattr(module, "_times_missing", itertools.count())
 
 
 def test_native_serves_where_it_can(native, nothing_set):

@@ -45,15 +45,15 @@ def one_thread():
 class Problem:
     x: torch.Tensor
     operator: SparseOperator
-    own: torch.Tensor
-    neighbour: torch.Tensor
+    w_self: torch.Tensor
+    w_neigh: torch.Tensor
     bias: torch.Tensor | None
     epsilon: float
     act: object
     num_steps: int
 
     def leaves(self):
-        return [t for t in (self.x, self.own, self.neighbour, self.bias) if t is not None]
+        return [t for t in (self.x, self.w_self, self.w_neigh, self.bias) if t is not None]
 
     def to(self, dtype):
         pattern = self.operator.pattern
@@ -62,8 +62,8 @@ class Problem:
             self,
             x=self.x.to(dtype),
             operator=SparseOperator(pattern, self.operator.value.to(dtype)),
-            own=self.own.to(dtype),
-            neighbour=self.neighbour.to(dtype),
+            w_self=self.w_self.to(dtype),
+            w_neigh=self.w_neigh.to(dtype),
             bias=bias,
         )
 
@@ -71,8 +71,8 @@ class Problem:
         return function(
             self.x,
             self.operator,
-            self.own,
-            self.neighbour,
+            self.w_self,
+            self.w_neigh,
             self.bias,
             epsilon=self.epsilon,
             act=self.act,
@@ -83,8 +83,9 @@ class Problem:
     def solve(self, function=integrate, **options):
         """The result and all gradients of a fixed function of it."""
         leaves = [t.detach().clone().requires_grad_() for t in self.leaves()]
-        own = replace(self, **dict(zip(("x", "own", "neighbour", "bias"), leaves, strict=False)))
-        result = own.run(function, **options)
+        names = ("x", "w_self", "w_neigh", "bias")
+        problem = replace(self, **dict(zip(names, leaves, strict=False)))
+        result = problem.run(function, **options)
         pull = torch.linspace(-1, 1.7, result.numel(), dtype=result.dtype).view_as(result)
         return [result.detach(), *torch.autograd.grad((result * pull).sum(), leaves)]
 
@@ -228,7 +229,7 @@ def test_gradcheck_of_both_orders(serving, memory, act, shared):
     leaves = [t.clone().requires_grad_() for t in problem.leaves()]
 
     def function(*leaves):
-        names = ("x", "own", "neighbour", "bias")
+        names = ("x", "w_self", "w_neigh", "bias")
         return replace(problem, **dict(zip(names, leaves, strict=True))).run(memory=memory)
 
     with set_backend(serving):
@@ -242,9 +243,9 @@ def test_gradients_of_some_inputs_alone(serving, missing):
     problem = random_problem()
     expected = plain(problem)[1:]
     leaves = [t.clone().requires_grad_(i != missing) for i, t in enumerate(problem.leaves())]
-    own = replace(problem, **dict(zip(("x", "own", "neighbour", "bias"), leaves, strict=True)))
+    w_self = replace(problem, **dict(zip(("x", "w_self", "w_neigh", "bias"), leaves, strict=True)))
     with set_backend(serving):
-        result = own.run()
+        result = w_self.run()
     pull = torch.linspace(-1, 1.7, result.numel(), dtype=result.dtype).view_as(result)
     (result * pull).sum().backward()
     for i, (leaf, wanted) in enumerate(zip(leaves, expected, strict=True)):
@@ -358,7 +359,7 @@ def test_gradients_of_all_layers_keep_their_digits_whatever_the_first_states(
 @pytest.mark.parametrize("act", ["relu", "identity"])
 def test_states_that_grow_without_bound_keep_their_gradients(serving, act):
     problem = random_problem(20, 100, 6, 30, act)
-    problem = replace(problem, own=problem.own * 40, neighbour=problem.neighbour.abs() * 40)
+    problem = replace(problem, w_self=problem.w_self * 40, w_neigh=problem.w_neigh.abs() * 40)
     assert problem.run().abs().max() > 1e12
     with set_backend(serving):
         assert_same(problem.solve(), plain(problem), 1e-9)
@@ -373,9 +374,9 @@ def saved_states(problem, memory):
         return tensor
 
     leaves = [t.clone().requires_grad_() for t in problem.leaves()]
-    own = replace(problem, **dict(zip(("x", "own", "neighbour", "bias"), leaves, strict=True)))
+    w_self = replace(problem, **dict(zip(("x", "w_self", "w_neigh", "bias"), leaves, strict=True)))
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        result = own.run(memory=memory)
+        result = w_self.run(memory=memory)
     there_anyway = sum(t.nbytes for t in (*leaves[1:], problem.operator.value))
     assert result.grad_fn is not None
     return (sum(storages.values()) - there_anyway) / problem.x.nbytes
@@ -430,8 +431,8 @@ def test_the_result_may_be_overwritten_but_not_the_input(serving, memory, steps)
         result.sum().backward()
         torch.testing.assert_close(x.grad, expected)
         moved = x.detach().clone()
-        own = problem.own.clone().requires_grad_()
-        result = replace(problem, x=moved, own=own).run(memory=memory)
+        w_self = problem.w_self.clone().requires_grad_()
+        result = replace(problem, x=moved, w_self=w_self).run(memory=memory)
         moved.zero_()
         with pytest.raises(RuntimeError, match="modified by an inplace operation"):
             result.sum().backward()
@@ -454,11 +455,11 @@ def test_inputs_in_unusual_places(serving, build):
     expected = plain(problem)
     wide = torch.empty(problem.x.size(0), 2 * problem.x.size(1), dtype=torch.float64)
     strided = wide[:, ::2].copy_(problem.x)
-    turned = problem.own.transpose(1, 2).contiguous().transpose(1, 2)
+    turned = problem.w_self.transpose(1, 2).contiguous().transpose(1, 2)
     assert not strided.is_contiguous() and not turned.is_contiguous()
     with set_backend(serving):
-        assert_same(replace(problem, x=strided, own=turned).solve(), expected, 1e-11)
-        result = replace(problem, x=strided, own=turned).run()
+        assert_same(replace(problem, x=strided, w_self=turned).solve(), expected, 1e-11)
+        result = replace(problem, x=strided, w_self=turned).run()
     torch.testing.assert_close(result, expected[0])
 
 
@@ -554,7 +555,7 @@ def test_a_module_with_a_hook_is_called():
     assert len(seen) == 4
 
 
-@pytest.mark.parametrize("name", ["own", "neighbour", "bias"])
+@pytest.mark.parametrize("name", ["w_self", "w_neigh", "bias"])
 def test_weights_of_wrong_shape_are_told(name):
     problem = random_problem(steps=4)
     wrong = getattr(problem, name).repeat(3, *[1] * (getattr(problem, name).dim() - 1))
@@ -656,21 +657,23 @@ def test_an_operator_must_be_square():
 
 
 @pytest.mark.parametrize("kind", LAZY)
-@pytest.mark.parametrize("name", ["x", "own", "neighbour", "bias", "grad", "value"])
+@pytest.mark.parametrize("name", ["x", "w_self", "w_neigh", "bias", "grad", "value"])
 @pytest.mark.parametrize("serving", BACKENDS)
 def test_lazy_tensors_are_worked_out(serving, name, kind):
     problem = random_problem(steps=3, channels=8)
     tensors = {"grad": problem.x, "value": problem.operator.value}
-    tensors |= {key: getattr(problem, key) for key in ("x", "own", "neighbour", "bias")}
+    tensors |= {key: getattr(problem, key) for key in ("x", "w_self", "w_neigh", "bias")}
 
     def solve(given):
         given = tensors | given
-        leaves = [given[key].detach().requires_grad_() for key in ("x", "own", "neighbour", "bias")]
+        leaves = [
+            given[key].detach().requires_grad_() for key in ("x", "w_self", "w_neigh", "bias")
+        ]
         operator = SparseOperator(problem.operator.pattern, given["value"])
         result = replace(
             problem,
             operator=operator,
-            **dict(zip(("x", "own", "neighbour", "bias"), leaves, strict=True)),
+            **dict(zip(("x", "w_self", "w_neigh", "bias"), leaves, strict=True)),
         ).run()
         return [result, *torch.autograd.grad(result, leaves, given["grad"])]
 

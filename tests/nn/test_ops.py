@@ -17,8 +17,8 @@ ACTS = {"identity": None, "tanh": torch.tanh, "relu": torch.relu}
 def inputs(sets=1, bias=True):
     torch.manual_seed(0)
     x = torch.randn(3, 4, dtype=torch.float64)
-    own, neighbour = torch.randn(2, sets, 4, 4, dtype=torch.float64)
-    tensors = [x, own, neighbour, torch.randn(sets, 4, dtype=torch.float64) if bias else None]
+    w_self, w_neigh = torch.randn(2, sets, 4, 4, dtype=torch.float64)
+    tensors = [x, w_self, w_neigh, torch.randn(sets, 4, dtype=torch.float64) if bias else None]
     return [t if t is None else t.requires_grad_() for t in tensors]
 
 

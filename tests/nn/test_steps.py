@@ -9,8 +9,8 @@ from adgn.nn.steps import NativeStepper, TorchStepper, Weights
 def random_weights(sets=1, channels=4, bias=True):
     generator = torch.Generator().manual_seed(0)
     draw = torch.randn(sets, 3, channels, channels, generator=generator, dtype=torch.float64) / 9
-    own, neighbour, rest = (part.contiguous() for part in draw.unbind(1))
-    return Weights(own, neighbour, rest[:, 0].contiguous() if bias else None)
+    w_self, w_neigh, rest = (part.contiguous() for part in draw.unbind(1))
+    return Weights(w_self, w_neigh, rest[:, 0].contiguous() if bias else None)
 
 
 def pairs(count):
@@ -28,8 +28,8 @@ def operator():
 def test_one_step_is_the_update(operator):
     weights = random_weights()
     x = torch.randn(3, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    heard = multiply_reference(operator, x) @ weights.neighbour[0].t()
-    rate = x @ weights.own[0].t() + heard + weights.bias[0]
+    heard = multiply_reference(operator, x) @ weights.w_neigh[0].t()
+    rate = x @ weights.w_self[0].t() + heard + weights.bias[0]
     for activation, act in (("tanh", torch.tanh), ("relu", torch.relu), ("identity", lambda r: r)):
         result, kept = TorchStepper(operator, 0.1, activation).forward(x, weights, 1, False)
         torch.testing.assert_close(result, x + 0.1 * act(rate))
@@ -45,19 +45,19 @@ def test_steps_in_pieces_are_the_steps_at_once(operator, native):
         NativeStepper.choose(native, operator, weights, 0.1, "tanh"),
     ):
         whole, kept = stepper.forward(x, weights, 5, True)
-        whole_sums = weights.zeros()
-        whole_grad = stepper.backward(grad, weights, 5, kept, whole_sums)
+        whole_grads = weights.zeros()
+        whole_grad = stepper.backward(grad, weights, 5, kept, whole_grads)
         start, end = weights.of_steps(0, 2), weights.of_steps(2, 5)
         middle, early = stepper.forward(x, start, 2, True)
         last, late = stepper.forward(middle, end, 3, True)
-        sums = weights.zeros()
-        back = stepper.backward(grad, end, 3, late, sums.of_steps(2, 5))
-        back = stepper.backward(back, start, 2, early, sums.of_steps(0, 2))
+        grads = weights.zeros()
+        back = stepper.backward(grad, end, 3, late, grads.of_steps(2, 5))
+        back = stepper.backward(back, start, 2, early, grads.of_steps(0, 2))
         torch.testing.assert_close(last, whole)
         torch.testing.assert_close(back, whole_grad)
-        torch.testing.assert_close(sums.own, whole_sums.own)
-        torch.testing.assert_close(sums.neighbour, whole_sums.neighbour)
-        torch.testing.assert_close(sums.bias, whole_sums.bias)
+        torch.testing.assert_close(grads.w_self, whole_grads.w_self)
+        torch.testing.assert_close(grads.w_neigh, whole_grads.w_neigh)
+        torch.testing.assert_close(grads.bias, whole_grads.bias)
 
 
 def test_gradients_of_weights_are_added_to_what_is_there(operator, native):
@@ -72,8 +72,8 @@ def test_gradients_of_weights_are_added_to_what_is_there(operator, native):
         stepper.backward(x, weights, 3, kept, once)
         for _ in range(2):
             stepper.backward(x, weights, 3, kept, twice)
-        torch.testing.assert_close(twice.own, 2 * once.own)
-        torch.testing.assert_close(twice.neighbour, 2 * once.neighbour)
+        torch.testing.assert_close(twice.w_self, 2 * once.w_self)
+        torch.testing.assert_close(twice.w_neigh, 2 * once.w_neigh)
         assert once.bias is None
 
 

@@ -3,7 +3,12 @@
 from adgn.analysis.advice import Advice, Thresholds
 from adgn.analysis.energy import EnergyByLayer, dirichlet_energy, energy_by_layer
 from adgn.analysis.euler import amplification, largest_stable_step, smallest_stable_gamma
-from adgn.analysis.gradients import GradientNorms, gradient_norms
+from adgn.analysis.gradients import (
+    GradientNorms,
+    WeightGradients,
+    gradient_norms,
+    weight_gradients,
+)
 from adgn.analysis.layer_spectra import LayerSpectrum, layer_spectrum
 from adgn.analysis.node_spectra import NodeSpectrum, node_spectrum
 from adgn.analysis.perturbation import PerturbationGrowth, perturbation_growth
@@ -17,7 +22,6 @@ from adgn.analysis.sensitivity import (
 )
 from adgn.analysis.states import DivergedError, HasTrajectory, layer_states
 from adgn.analysis.verdict import Diagnosis, diagnose
-from adgn.analysis.weight_gradients import WeightGradients, weight_gradients
 
 __all__ = [
     "Advice",

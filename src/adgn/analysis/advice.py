@@ -157,7 +157,7 @@ def advise_reach(
     thresholds: Thresholds,
     seed: int,
 ) -> list[Advice]:
-    """Proposals for a network that is stable but does not hear the whole graph.
+    """Proposals for a network that is stable but does not reach the whole graph.
 
     A signal passes one edge per layer, and each edge costs a factor of about ε: more layers than
     the distance, and a larger step, are what brings it farther.

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from adgn.graph.checks import check_finite, check_positive
+from adgn.nn.integrators import step
 
 # Rounding of the eigenvalues must not decide whether a marginal case counts as stable.
 TOLERANCE = 1e-9
@@ -20,7 +21,7 @@ def amplification(eigenvalues: Tensor, epsilon: float) -> Tensor:
         tensor([1.0000, 1.4142])
     """
     check_positive("epsilon", epsilon)
-    return (1 + epsilon * eigenvalues).abs()
+    return step(lambda y: eigenvalues * y, torch.ones_like(eigenvalues), epsilon).abs()
 
 
 def largest_stable_step(eigenvalues: Tensor) -> float:
@@ -69,12 +70,12 @@ def smallest_stable_gamma(eigenvalues: Tensor, epsilon: float) -> float | None:
     check_positive("epsilon", epsilon)
     values = eigenvalues.detach().flatten().to(torch.complex128)
     check_finite("eigenvalues", torch.view_as_real(values))
-    room = 1 - (epsilon * values.imag).square()
+    rest = 1 - (epsilon * values.imag).square()
     if values.numel() == 0:
         return 0.0
-    if bool((room < 0).any()):
+    if bool((rest < 0).any()):
         return None
-    root = room.sqrt()
+    root = rest.sqrt()
     low = float((values.real + (1 - root) / epsilon).max())
     high = float((values.real + (1 + root) / epsilon).min())
     low = max(0.0, low)

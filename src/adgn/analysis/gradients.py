@@ -1,4 +1,4 @@
-"""The gradient of a loss at every layer: does it reach the first one?"""
+"""The gradient of a loss at every layer, in its states and in its weights."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,7 +29,15 @@ class GradientNorms:
 
         It is 0 where nothing arrives at the first states, also if there is nothing at the last.
         """
-        return norm_ratio(self.norms)
+        return float(self.norms[0] / self.norms[-1]) if float(self.norms[0]) != 0 else 0.0
+
+
+class WeightGradients(GradientNorms):
+    r"""$\|\partial\mathcal{L} / \partial\theta_\ell\|$ for the weights of each layer $\ell$.
+
+    `norms` is `[L]`. The `ratio` is far below 1 where the first layer learns nothing, and infinite
+    where the last layer alone has no gradient.
+    """
 
 
 def gradient_norms(
@@ -82,15 +90,61 @@ def gradient_norms(
     return GradientNorms(norms, float(value.detach()))
 
 
-def norm_ratio(norms: Tensor) -> float:
-    """The first norm over the last; 0 for 0 / 0.
+def weight_gradients(
+    model: GraphNetwork,
+    x: Tensor,
+    edge_index: Adjacency,
+    loss: Callable[[Tensor], Tensor],
+    *,
+    edge_weight: Tensor | None = None,
+    batch: Tensor | None = None,
+) -> WeightGradients:
+    r"""The norm of a loss's gradient in the weights of each layer.
+
+    $$
+    g(\ell) = \left\| \frac{\partial \mathcal{L}}{\partial \theta_\ell} \right\|,
+    \qquad \theta_\ell = (\mathbf{W}_\ell, \mathbf{V}_\ell, \mathbf{b}_\ell)
+    $$
+
+    It is what an optimiser sees: unlike the gradient in the states it counts only what a layer's
+    input and the way to the output both let through.
+
+    Args:
+        model: A network with one set of weights per layer.
+        x: Features, `[N, in_channels]`.
+        edge_index: The graph.
+        loss: Maps the outputs to a number.
+        edge_weight: `[E]`, optional.
+        batch: `[N]`; needed by a model at graph level.
+
+    Raises:
+        ValueError: The layers share their weights, or are not in `model.propagation.layers`.
 
     Example:
         >>> import torch
-        >>> norm_ratio(torch.tensor([1.0, 2.0])), norm_ratio(torch.zeros(2))
-        (0.5, 0.0)
+        >>> from adgn.nn import ADGN
+        >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+        >>> model = ADGN(4, 8, 1, num_layers=20, weight_sharing=False)
+        >>> weight_gradients(model, torch.ones(3, 4), path, torch.sum).norms.shape
+        torch.Size([20])
     """
-    return float(norms[0] / norms[-1]) if float(norms[0]) != 0 else 0.0
+    layers = getattr(model.propagation, "layers", None)
+    depth = getattr(model.propagation, "num_layers", None)
+    if not isinstance(layers, torch.nn.ModuleList) or depth not in (None, len(layers)):
+        raise ValueError(
+            f"{type(model.propagation).__name__} does not have one set of weights per layer; build "
+            "the model with weight_sharing=False"
+        )
+    parameters = [[p for p in layer.parameters() if p.requires_grad] for layer in layers]
+    if not all(parameters):
+        raise ValueError("a layer has no trainable weights; build the model with trainable layers")
+    value = loss(model(x, edge_index, edge_weight, batch))
+    flat = [parameter for group in parameters for parameter in group]
+    gradients = iter(torch.autograd.grad(value, flat, allow_unused=True, materialize_grads=True))
+    norms = [
+        torch.stack([next(gradients).double().norm() for _ in group]).norm() for group in parameters
+    ]
+    return WeightGradients(torch.stack(norms), float(value.detach()))
 
 
 def half_mean_square(output: Tensor) -> Tensor:

@@ -9,14 +9,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
 from torch import Tensor, nn
 
 from adgn.analysis.node_spectra import antisymmetric_layers, is_antisymmetric
-from adgn.analysis.states import (
-    check_layer,
-    double_graph,
-    double_propagation,
-    first_states,
-    measuring,
-    states_from,
-)
+from adgn.analysis.states import check_layer, in_double, measuring, states_from
 from adgn.graph import Adjacency
 from adgn.graph.checks import check_count, check_positive
 from adgn.nn.resolve import check_choice
@@ -115,10 +108,8 @@ def layer_spectrum(
     check_count("count", count)
     check_positive("tolerance", tolerance)
     with measuring(model):
-        states = first_states(model, x).double().requires_grad_()
-        graph, weight = double_graph(edge_index, edge_weight)
-        propagation = double_propagation(model)
-        trajectory = states_from(propagation, states, graph, weight)
+        propagation, states, graph, weight = in_double(model, x, edge_index, edge_weight)
+        trajectory = states_from(propagation, states.requires_grad_(), graph, weight)
         check_layer(layer, len(trajectory) - 1)
         before, after = trajectory[layer - 1], trajectory[layer]
         if before.shape != after.shape:
@@ -218,6 +209,10 @@ def _matrix_free(
     return replace(_summary(values, layer, size, epsilon), method="matrix-free")
 
 
+class NotConvergedError(RuntimeError):
+    """The eigenvalue solver gave up."""
+
+
 def _arpack(operator: LinearOperator, which: str, count: int, tolerance: float, start: Any) -> Any:
     size = operator.shape[0]
     tried = 0
@@ -239,7 +234,7 @@ def _arpack(operator: LinearOperator, which: str, count: int, tolerance: float, 
             )
         except ArpackNoConvergence as error:
             converged = len(error.eigenvalues)
-    raise RuntimeError(
+    raise NotConvergedError(
         f"ARPACK found {converged} of {count} eigenvalues ({which}) of a matrix of size {size} "
         f"with {tried} basis vectors; ask for fewer with count=1, or for less accuracy with "
         f"tolerance={10 * tolerance:g}"

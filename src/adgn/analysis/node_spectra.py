@@ -7,18 +7,11 @@ import torch
 from torch import Tensor, nn
 
 from adgn.analysis.euler import TOLERANCE, amplification, largest_stable_step
-from adgn.analysis.states import (
-    check_layer,
-    check_node,
-    double_graph,
-    double_propagation,
-    first_states,
-    measuring,
-    states_from,
-)
+from adgn.analysis.states import check_layer, check_node, in_double, measuring, states_from
 from adgn.graph import Adjacency, Operator
 from adgn.graph.checks import check_count
 from adgn.nn import AntiSymmetricConv, LinearAggregation
+from adgn.nn.integrators import EULER
 
 MAX_NODES = 256
 
@@ -160,9 +153,7 @@ def node_spectrum(
     """
     check_count("max_nodes", max_nodes)
     with measuring(model):
-        states = first_states(model, x).double()
-        graph, weight = double_graph(edge_index, edge_weight)
-        propagation = double_propagation(model)
+        propagation, states, graph, weight = in_double(model, x, edge_index, edge_weight)
         convs = antisymmetric_layers(propagation)
         check_layer(layer, len(convs))
         chosen = _choose_nodes(nodes, states.size(0), max_nodes, seed).to(states.device)
@@ -202,12 +193,14 @@ def antisymmetric_layers(propagation: nn.Module) -> list[AntiSymmetricConv]:
     else:
         layers = getattr(propagation, "layers", None)
         found = list(layers) if isinstance(layers, nn.ModuleList) else []
-    convs = [conv for conv in found if isinstance(conv, AntiSymmetricConv)]
+    convs = [
+        conv for conv in found if isinstance(conv, AntiSymmetricConv) and conv.integrator == EULER
+    ]
     if not convs or len(convs) != len(found):
         raise TypeError(
-            f"{type(propagation).__name__} is not made of AntiSymmetricConv layers, whose "
-            "W − Wᵀ − γI the spectrum of a node's own state needs; use layer_spectrum, which "
-            "takes any model"
+            f"{type(propagation).__name__} is not made of AntiSymmetricConv layers with "
+            "integrator='euler', whose W − Wᵀ − γI the spectrum of a node's own state needs; use "
+            "layer_spectrum, which takes any model"
         )
     return [conv for conv in convs for _ in range(conv.num_iters)]
 
@@ -244,17 +237,16 @@ def _linearisation(
     """σ' at each node, `[n, d]`, and C = ∂Φ/∂x_u, `[n, d, d]`."""
     extra = {} if weight is None else {"edge_weight": weight}
     x = states.detach().requires_grad_()
-    aggregated: Tensor = conv.phi(x, graph, **extra)
-    before = (x @ conv.own_weight().t() + aggregated)[nodes].detach()
-    if conv.bias is not None:
-        before = before + conv.bias
-    slopes = torch.ones_like(before)
-    if conv.act is not None:
-        before.requires_grad_()
-        (slopes,) = torch.autograd.grad(conv.act(before).sum(), before)
+    field = conv.field(x, graph, **extra)
+    inside = field.pre_activation(x)[nodes]
+    slopes = torch.ones_like(inside)
+    if field.act is not None:
+        before = inside.detach().requires_grad_()
+        (slopes,) = torch.autograd.grad(field.act(before).sum(), before)
     if isinstance(conv.phi, LinearAggregation):
-        own_weight = _diagonal(conv.phi.operator(x, graph, **extra))[nodes]
-        return slopes, own_weight.view(-1, 1, 1) * conv.phi.lin.weight
+        loops = _diagonal(conv.phi.operator(x, graph, **extra))[nodes]
+        return slopes, loops.view(-1, 1, 1) * conv.phi.lin.weight
+    aggregated = field.phi(x)
     rows = []
     for node in nodes.tolist():
         per_channel = [

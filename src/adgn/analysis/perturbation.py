@@ -5,14 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from adgn.analysis.states import (
-    check_node,
-    double_graph,
-    double_propagation,
-    first_states,
-    measuring,
-    states_from,
-)
+from adgn.analysis.states import check_node, in_double, measuring, states_from
 from adgn.graph import Adjacency
 from adgn.graph.checks import check_count, check_positive
 
@@ -92,27 +85,18 @@ def perturbation_growth(
     check_positive("delta", delta)
     check_count("trials", trials)
     with measuring(model), torch.no_grad():
-        start = first_states(model, x).double()
+        propagation, start, graph, weight = in_double(model, x, edge_index, edge_weight)
         if node is not None:
             check_node(node, start.size(0))
-        graph, weight = double_graph(edge_index, edge_weight)
-        propagation = double_propagation(model)
         plain = states_from(propagation, start, graph, weight)
         generator = torch.Generator().manual_seed(seed)
         growth = []
         for _ in range(trials):
             shape = start.shape if node is None else start.shape[1:]
             noise = torch.randn(shape, generator=generator, dtype=torch.float64).to(start.device)
-            noise = noise * (delta / noise.norm())
-            moved = (
-                start + noise
-                if node is None
-                else start.index_add(
-                    0, torch.tensor([node], device=start.device), noise.unsqueeze(0)
-                )
-            )
+            moved = start.clone()
+            moved[slice(None) if node is None else node] += noise * (delta / noise.norm())
             perturbed = states_from(propagation, moved, graph, weight)
-            growth.append(
-                torch.stack([(b - a).norm() / delta for a, b in zip(plain, perturbed, strict=True)])
-            )
+            moves = [(b - a).norm() for a, b in zip(plain, perturbed, strict=True)]
+            growth.append(torch.stack(moves) / delta)
     return PerturbationGrowth(torch.stack(growth), delta)

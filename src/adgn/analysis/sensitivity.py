@@ -72,8 +72,8 @@ class DistanceProfile:
         """
         if not 0 < share <= 1:
             raise ValueError(f"share={share!r} is not valid; it must be in (0, 1]")
-        heard = (self.mean > 0) & (self.mean >= share * self.mean.max())
-        return int(self.distance[heard].max()) if bool(heard.any()) else 0
+        felt = (self.mean > 0) & (self.mean >= share * self.mean.max())
+        return int(self.distance[felt].max()) if bool(felt.any()) else 0
 
 
 def sensitivity(

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from adgn.graph import Adjacency, SparseOperator
 from adgn.graph.adjacency import SPARSE_LAYOUTS
-from adgn.graph.checks import check_features, check_finite
+from adgn.graph.checks import NonFiniteError, check_features, check_finite
 from adgn.nn import GraphNetwork
 
 
@@ -80,9 +80,9 @@ def states_from(
     """`x` and the states after each layer of `propagation`, connected by autograd."""
     try:
         states = _raw_states(propagation, x, edge_index, edge_weight)
-    except ValueError as error:
+    except NonFiniteError as error:
         # Layers refuse states that are not finite; here the first ones are, so a layer made them.
-        if str(error).startswith("x[") and "is not finite" in str(error):
+        if error.argument == "x":
             raise DivergedError(
                 "the states overflow on the way through the layers: the network explodes; use "
                 "fewer layers, a smaller step size or smaller weights"
@@ -173,20 +173,19 @@ def check_weights(model: nn.Module) -> None:
         check_finite(name, weight)
 
 
-def double_propagation(model: nn.Module) -> nn.Module:
-    """A copy of the propagation in double precision, on the model's device."""
-    return copy.deepcopy(propagation_of(model)).double()
-
-
-def double_graph(
-    edge_index: Adjacency, edge_weight: Tensor | None
-) -> tuple[Adjacency, Tensor | None]:
-    """The graph with weights in double precision."""
+def in_double(
+    model: nn.Module, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None
+) -> tuple[nn.Module, Tensor, Adjacency, Tensor | None]:
+    """In double precision: a copy of the propagation, its first states, graph and edge weights."""
+    propagation = copy.deepcopy(propagation_of(model)).double()
+    states = first_states(model, x).double()
     if isinstance(edge_index, SparseOperator):
-        return SparseOperator(edge_index.pattern, edge_index.value.detach().double()), None
+        operator = SparseOperator(edge_index.pattern, edge_index.value.detach().double())
+        return propagation, states, operator, None
     if isinstance(edge_index, Tensor) and edge_index.layout in SPARSE_LAYOUTS:
         edge_index = edge_index.double()
-    return edge_index, None if edge_weight is None else edge_weight.detach().double()
+    weight = None if edge_weight is None else edge_weight.detach().double()
+    return propagation, states, edge_index, weight
 
 
 def check_node(node: int, num_nodes: int) -> None:

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from adgn.analysis.advice import Advice, Kind, Thresholds, advise, advise_reach
 from adgn.analysis.energy import EnergyByLayer, energy_by_layer
 from adgn.analysis.gradients import GradientNorms, gradient_norms
-from adgn.analysis.layer_spectra import LayerSpectrum, layer_spectrum
+from adgn.analysis.layer_spectra import LayerSpectrum, NotConvergedError, layer_spectrum
 from adgn.analysis.node_spectra import NodeSpectrum, is_antisymmetric, node_spectrum
 from adgn.analysis.perturbation import PerturbationGrowth, perturbation_growth
 from adgn.analysis.sensitivity import Sensitivity, sensitivity
@@ -136,12 +136,7 @@ def diagnose(
             )
             if layer.note:
                 notes.append(layer.note)
-    except DivergedError as error:
-        notes.append(str(error))
-    except RuntimeError as error:
-        # The eigenvalue solver gave up: everything measured before it stands.
-        if "ARPACK" not in str(error):
-            raise
+    except (DivergedError, NotConvergedError) as error:  # what was measured before stands
         notes.append(str(error))
     advice = advise(model, start, edge_index, edge_weight, kind, growth, spectrum, thresholds, seed)
     if kind == "stable" and reach is not None:

@@ -62,7 +62,7 @@ def analyze(
         raise typer.BadParameter("--device goes with a run; an untrained model is on the CPU")
     make_folder(out)
 
-    from adgn.analysis.report import write_figures
+    from adgn.analysis.figures import write_figures
     from adgn.analysis.subject import load_run, untrained_subject
 
     if run is not None:

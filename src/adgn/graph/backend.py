@@ -18,7 +18,7 @@ VARIABLE = "ADGN_BACKEND"
 
 _logger = logging.getLogger("adgn")
 _setting: Setting | None = None  # None: what the environment says
-_times_asked_in_vain = itertools.count()
+_times_missing = itertools.count()
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def setting() -> Setting:
 
 
 def native_library() -> NativeLibrary | None:
-    """The native kernels where they are to be used; their absence is told once."""
+    """The native kernels where they are to be used; a warning says once that there are none."""
     chosen = setting()
     if chosen == "torch":
         return None
@@ -121,6 +121,6 @@ def native_library() -> NativeLibrary | None:
         return library
     if chosen == "native":
         raise RuntimeError(f"{VARIABLE}=native: {library}; or use 'auto' or 'torch'")
-    if next(_times_asked_in_vain) == 0:
+    if next(_times_missing) == 0:
         _logger.warning("torch does the work, more slowly: %s", library)
     return None

@@ -6,10 +6,10 @@ from torch import Tensor
 from adgn.graph.adjacency import graph_operator
 from adgn.graph.backend import native_library
 from adgn.graph.checks import check_edge_index, check_edge_weight, check_same_place
-from adgn.graph.lasting import lasting
 from adgn.graph.layout import Normalization
 from adgn.graph.native import calls
 from adgn.graph.operator import CSR, SparseOperator, SparsePattern
+from adgn.graph.outside_transforms import outside_transforms
 from adgn.graph.remember import lazy_property
 
 
@@ -119,7 +119,7 @@ class SelectedGraphs:
         >>> swapped = blocks.select(torch.tensor([1, 0]))
         >>> swapped.batch.tolist(), swapped.node_index.tolist()
         ([0, 0, 1, 1], [2, 3, 0, 1])
-        >>> (swapped.operator("none", torch.float32) @ torch.eye(4)).tolist()[1]  # node 1 hears 0
+        >>> (swapped.operator("none", torch.float32) @ torch.eye(4)).tolist()[1]  # from node 0 to 1
         [1.0, 0.0, 0.0, 0.0]
     """
 
@@ -149,7 +149,7 @@ class SelectedGraphs:
         """The operator of the batch, put together when first asked for."""
         key = (normalization, dtype)
         if key not in self._operators:
-            with lasting(self.node_ptr):
+            with outside_transforms(self.node_ptr):
                 self._operators[key] = self._operator(normalization, dtype)
         return self._operators[key]
 

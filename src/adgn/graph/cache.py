@@ -9,13 +9,13 @@ from typing import Any, TypeVar
 
 from torch import Tensor
 
-from adgn.graph.lasting import lasting
-from adgn.graph.native.rooms import rooms
+from adgn.graph.native.buffers import buffers
+from adgn.graph.outside_transforms import outside_transforms
 from adgn.graph.remember import tensor_state
 
 Built = TypeVar("Built")
 _Entries = OrderedDict[Hashable, tuple[Any, Any]]  # state and weak references, and what was built
-_PER_TENSOR = 16  # more variants of one graph than anybody uses at once
+_PER_TENSOR = 16  # variants of one graph
 
 
 class TensorCache:
@@ -107,11 +107,11 @@ if hasattr(os, "register_at_fork"):
 def cached(tensors: tuple[Tensor, ...], key: Hashable, build: Callable[[], Built]) -> Built:
     """`TensorCache.get` of the package's one cache."""
 
-    def build_to_last() -> Built:
-        with lasting(*tensors):
+    def build_outside() -> Built:
+        with outside_transforms(*tensors):
             return build()
 
-    return _cache.get(tensors, key, build_to_last)
+    return _cache.get(tensors, key, build_outside)
 
 
 def clear_cache() -> None:
@@ -131,7 +131,7 @@ def clear_cache() -> None:
         [[1.0, 0.0], [0.0, 0.0]]
     """
     _cache.clear()
-    rooms.clear()
+    buffers.clear()
 
 
 def cache_info() -> dict[str, int]:

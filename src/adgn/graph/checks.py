@@ -9,7 +9,13 @@ INTEGER_TYPES = (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8)
 
 
 class NonFiniteError(ValueError):
-    """A tensor has a NaN or an infinity: wrong data, or a computation that diverged."""
+    """A tensor has a NaN or an infinity: wrong data, or a computation that diverged.
+
+    Attributes:
+        argument: The name of that tensor.
+    """
+
+    argument = ""
 
 
 def check_edge_index(edge_index: Tensor, num_nodes: int) -> None:
@@ -133,11 +139,13 @@ def check_finite(name: str, tensor: Tensor) -> None:
     if len(wrong) == 0:  # finite entries whose sum overflows
         return
     place = wrong[0].tolist()
-    raise NonFiniteError(
+    error = NonFiniteError(
         f"{name}{place} = {float(tensor.detach()[tuple(place)])} is not finite "
         f"({len(wrong)} of {tensor.numel()} entries are NaN or infinite); "
         f"clean {name}, or find the step that made it diverge"
     )
+    error.argument = name
+    raise error
 
 
 def check_batch(batch: Tensor, num_nodes: int, like: Tensor, batch_size: int | None = None) -> None:

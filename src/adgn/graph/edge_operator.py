@@ -11,7 +11,7 @@ from adgn.graph import ops
 from adgn.graph.adjacency import SPARSE_LAYOUTS, Adjacency, graph_operator, plain_edges
 from adgn.graph.checks import check_edge_weight, check_same_place
 from adgn.graph.edges import edge_list
-from adgn.graph.layout import SELF_LOOP_WEIGHT, Normalization, check_degree
+from adgn.graph.layout import SELF_LOOP_WEIGHT, Normalization, normalized
 from adgn.graph.operator import SparseOperator
 from adgn.graph.tracing import is_compiled, is_traced, records_sizes
 
@@ -147,18 +147,7 @@ def edge_operator(
         value = torch.cat([torch.where(loop, 0.0, value), own])
         source, target = torch.cat([source, nodes]), torch.cat([target, nodes])
         mask = None if mask is None else torch.cat([mask, torch.ones_like(own)])
-    if normalization in ("mean", "gcn", "gcn-improved"):
-        degree = value.new_zeros(num_nodes).index_add(0, target, value)
-        if not is_traced(like):
-            check_degree(degree, normalization)
-        empty = degree == 0
-        degree = torch.where(empty, 1.0, degree)
-        if normalization == "mean":
-            scale = torch.where(empty, 0.0, degree.reciprocal())[target]
-        else:
-            root = torch.where(empty, 0.0, degree.rsqrt())
-            scale = root[target] * root[source]
-        value = scale * value
+    value = normalized(value, target, source, num_nodes, normalization, check=not is_traced(like))
     graph = (edge_index, edge_weight, normalization) if is_compiled() and mask is None else None
     return EdgeOperator(target, source, value, (num_nodes, num_nodes), mask, graph)
 

@@ -76,7 +76,11 @@ def multiply_reference(operator: "SparseOperator", x: Tensor) -> Tensor:
 
 def _csr_matmul(csr: "CSR", value: Tensor, x: Tensor) -> Tensor:
     library = native_library()
-    if library is not None and calls.unfit(value, x) is None and calls.unfit_pattern(csr) is None:
+    if (
+        library is not None
+        and calls.unsupported_reason(value, x) is None
+        and calls.unsupported_pattern_reason(csr) is None
+    ):
         return calls.multiply(library, csr, value, x)
     if value.device.type == "cpu" and value.dtype not in DTYPES:
         # torch has no sparse product for half precision here: the sums are made in single.

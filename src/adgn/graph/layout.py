@@ -71,10 +71,8 @@ class EdgeLayout:
         """The operator with these weights (all ones for `None`)."""
         entries = self._entry_weights(edge_weight, dtype)
         value = entries.new_zeros(self.pattern.csr.col.numel()).index_add(0, self.slot, entries)
-        if self.normalization == "mean":
-            value = self._averaged(value)
-        elif self.normalization in ("gcn", "gcn-improved"):
-            value = self._normalized(value)
+        row, col = self.pattern.csr.row.long(), self.pattern.csr.col.long()
+        value = normalized(value, row, col, self.pattern.shape[0], self.normalization)
         return SparseOperator(self.pattern, value)
 
     def _entry_weights(self, edge_weight: Tensor | None, dtype: torch.dtype) -> Tensor:
@@ -94,28 +92,32 @@ class EdgeLayout:
             own, edges = edge_weight[self.loop_edge], edge_weight[self.kept]
         return torch.cat([edges, loops.index_put((self.loop_node,), own)])
 
-    def _averaged(self, value: Tensor) -> Tensor:
-        r"""$a_{uj} / d_u$, with $d$ the row sums."""
-        row = self.pattern.csr.row.long()
-        degree, empty = self._degree(value)
-        return value / torch.where(empty, 1.0, degree)[row] * ~empty[row]
 
-    def _normalized(self, value: Tensor) -> Tensor:
-        r"""$\hat{d}_u^{-1/2} \hat{d}_j^{-1/2} a_{uj}$, with $\hat{d}$ the row sums."""
-        row, col = self.pattern.csr.row.long(), self.pattern.csr.col.long()
-        degree, empty = self._degree(value)
-        # The inner where keeps the gradient of the untaken branch finite.
-        scale = torch.where(empty, 0.0, torch.where(empty, 1.0, degree).rsqrt())
-        # The product of the two scales first: it is the same number for (u, j) and (j, u), so a
-        # symmetric graph gives an exactly symmetric operator.
-        return (scale[row] * scale[col]) * value
-
-    def _degree(self, value: Tensor) -> tuple[Tensor, Tensor]:
-        """The row sums, and the rows whose sum is zero: such a node receives nothing."""
-        csr = self.pattern.csr
-        degree = value.new_zeros(csr.shape[0]).index_add(0, csr.row.long(), value)
-        check_degree(degree, self.normalization)
-        return degree, degree == 0
+def normalized(
+    value: Tensor,
+    row: Tensor,
+    col: Tensor,
+    num_nodes: int,
+    normalization: Normalization,
+    *,
+    check: bool = True,
+) -> Tensor:
+    r"""The normalised entries: $a_{uj} / d_u$ for `"mean"`, $\hat{d}_u^{-1/2} \hat{d}_j^{-1/2}
+    a_{uj}$ for `"gcn"`, with $d$ the row sums; a row whose sum is zero becomes zero.
+    """
+    if normalization not in ("mean", "gcn", "gcn-improved"):
+        return value
+    degree = value.new_zeros(num_nodes).index_add(0, row, value)
+    if check:
+        check_degree(degree, normalization)
+    empty = degree == 0
+    degree = torch.where(empty, 1.0, degree)  # keeps the gradient of the untaken branch finite
+    if normalization == "mean":
+        return torch.where(empty[row], 0.0, value / degree[row])
+    scale = torch.where(empty, 0.0, degree.rsqrt())
+    # The product of the two scales first: it is the same number for (u, j) and (j, u), so a
+    # symmetric graph gives an exactly symmetric operator.
+    return (scale[row] * scale[col]) * value
 
 
 def check_degree(degree: Tensor, normalization: Normalization) -> None:
@@ -124,5 +126,5 @@ def check_degree(degree: Tensor, normalization: Normalization) -> None:
         node = int((degree < 0).nonzero()[0])
         raise ValueError(
             f"edge_weight gives node {node} the degree {float(degree[node]):.6g}; {normalization} "
-            "normalisation needs degrees that are not negative: use phi='sum' for such weights"
+            "normalisation needs degrees that are not negative: use another, such as 'none'"
         )

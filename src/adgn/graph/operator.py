@@ -9,8 +9,8 @@ from torch import Tensor
 from adgn.graph.backend import native_library
 from adgn.graph.checks import check_entries
 from adgn.graph.kernels import multiply
-from adgn.graph.lasting import lasting
 from adgn.graph.native import calls
+from adgn.graph.outside_transforms import outside_transforms
 from adgn.graph.remember import Result, lazy_property, tensor_state
 
 _INT32_LIMIT = 2**31 - 1
@@ -39,7 +39,7 @@ class CSR:
     @lazy_property
     def row(self) -> Tensor:
         """The row of each slot, `[slots]`."""
-        with lasting(self.rowptr, self.col):
+        with outside_transforms(self.rowptr, self.col):
             counts = self.rowptr.diff()
             rows = torch.arange(self.shape[0], device=self.col.device, dtype=self.col.dtype)
             return rows.repeat_interleave(counts, output_size=self.col.numel())
@@ -135,7 +135,7 @@ class SparsePattern:
         if self.to_transposed is not None:
             return self.to_transposed
         # Sorting by column, rows staying ascending, is what transposing means.
-        with lasting(self.csr.col):
+        with outside_transforms(self.csr.col):
             return torch.argsort(self.csr.col, stable=True)
 
 
@@ -234,7 +234,7 @@ class SparseOperator:
         return SparseOperator(self.pattern, value)
 
     def _transpose_values(self) -> Tensor:
-        with lasting(self.value):
+        with outside_transforms(self.value):
             turned = self.pattern.transpose_values(self.value.detach())
         constant = not self.value.requires_grad
         if constant and self.pattern.is_symmetric and torch.equal(turned, self.value):

@@ -17,18 +17,6 @@ class lazy_property(Generic[Result]):  # noqa: N801 - used like functools.cached
     Up to Python 3.11 `functools.cached_property` holds a lock while it works, and a process forked
     at that moment would wait for it for ever. Here two threads may both work it out; the results
     are the same.
-
-    Example:
-        >>> class Circle:
-        ...     radius = 2
-        ...     @lazy_property
-        ...     def area(self):
-        ...         print("working it out")
-        ...         return 3.14 * self.radius**2
-        >>> circle = Circle()
-        >>> circle.area, circle.area
-        working it out
-        (12.56, 12.56)
     """
 
     def __init__(self, work_out: Callable[[Any], Result]) -> None:
@@ -54,15 +42,6 @@ def tensor_state(tensor: Tensor) -> Hashable | None:
     `None` where nothing is known of writes: for tensors made in inference mode, and inside
     `torch.func`. Writes into the same memory that torch does not count, through `tensor.data` or
     NumPy, change nothing here. The state keeps no memory alive.
-
-    Example:
-        >>> tensor = torch.zeros(2)
-        >>> before = tensor_state(tensor)
-        >>> before == tensor_state(tensor)
-        True
-        >>> _ = tensor.add_(1)
-        >>> before == tensor_state(tensor)
-        False
     """
     if tensor.is_inference() or torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         return None

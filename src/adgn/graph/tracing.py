@@ -25,20 +25,10 @@ def is_traced(tensor: Tensor) -> bool:
 
 
 def records_sizes() -> bool:
-    """Whether `torch.jit.trace` records: the sizes of tensors are then no numbers to compare.
-
-    Example:
-        >>> records_sizes()
-        False
-    """
+    """Whether `torch.jit.trace` records: the sizes of tensors are then no numbers to compare."""
     return bool(torch.jit.is_tracing())  # type: ignore[attr-defined, no-untyped-call]
 
 
 def is_compiled() -> bool:
-    """Whether `torch.compile` records. `torch.export` does not count: it wants torch's operations.
-
-    Example:
-        >>> is_compiled()
-        False
-    """
+    """Whether `torch.compile` records, and not `torch.export`, which wants torch's operations."""
     return torch.compiler.is_compiling() and not torch.compiler.is_exporting()

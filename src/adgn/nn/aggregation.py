@@ -1,4 +1,4 @@
-"""The aggregations Φ: how a node hears its neighbours."""
+"""The aggregations Φ: what a node receives from its neighbours."""
 
 import inspect
 import math
@@ -172,7 +172,7 @@ class GatedAggregation(GatedGraphConv):
 
 
 def has_hooks(module: nn.Module) -> bool:
-    """Whether somebody wants to be told when the module is called."""
+    """Whether the module has hooks, which must be called with it."""
     return bool(
         module._forward_hooks
         or module._forward_pre_hooks

@@ -20,10 +20,12 @@ from adgn.nn.aggregation import (
     reset_linear,
     resolve_aggregation,
 )
+from adgn.nn.checkpointing import MEMORIES, Memory, checkpointed
 from adgn.nn.conv import GraphConvolution
+from adgn.nn.field import VectorField
 from adgn.nn.integration import integrate, known_activation
+from adgn.nn.integrators import Integrator, resolve_integrator, step
 from adgn.nn.resolve import Activation, check_choice, resolve_activation
-from adgn.nn.segments import MEMORIES, Memory, in_segments
 
 
 class AntiSymmetricConv(nn.Module):
@@ -59,6 +61,8 @@ class AntiSymmetricConv(nn.Module):
             `"checkpoint"`: far less for many iterations, for about a third more time (see
             `adgn.nn.integration.integrate`). Such a `phi` is then called a second time in the
             backward pass, with the random numbers and buffers of the first.
+        integrator: How the differential equation is stepped: a name from
+            `adgn.nn.integrators.INTEGRATORS` (`"euler"`, the update above) or a table.
 
     Shapes:
         - **input:** states `[N, d]` (for `sum` and `gcn` also `[..., N, d]`, several states on one
@@ -92,6 +96,7 @@ class AntiSymmetricConv(nn.Module):
         *,
         phi_kwargs: Mapping[str, Any] | None = None,
         memory: Memory = "full",
+        integrator: str | Integrator = "euler",
     ) -> None:
         super().__init__()
         check_choice("memory", memory, MEMORIES)
@@ -105,6 +110,7 @@ class AntiSymmetricConv(nn.Module):
         self.epsilon = epsilon
         self.gamma = gamma
         self.memory = memory
+        self.integrator = resolve_integrator(integrator)
         self.act = resolve_activation(act, act_kwargs)
         self.W = nn.Parameter(torch.empty(in_channels, in_channels))
         self.register_buffer("eye", torch.eye(in_channels))
@@ -156,36 +162,54 @@ class AntiSymmetricConv(nn.Module):
             states.append(self._advance(1, states[-1], edge_index, *args, **kwargs))
         return states
 
+    def rate(self, x: Tensor, edge_index: Adjacency, *args: Any, **kwargs: Any) -> Tensor:
+        r"""$\sigma((\mathbf{W} - \mathbf{W}^\top - \gamma \mathbf{I})\, \mathbf{x}_u +
+        \Phi(\mathbf{X}, \mathcal{N}_u) + \mathbf{b})$: the right-hand side of the differential
+        equation, which the update multiplies with $\epsilon$.
+
+        Example:
+            >>> import torch
+            >>> from adgn.nn import AntiSymmetricConv
+            >>> conv = AntiSymmetricConv(16, phi="sum", epsilon=0.5)
+            >>> x, edge_index = torch.randn(3, 16), torch.tensor([[0, 1], [1, 2]])
+            >>> torch.allclose(conv(x, edge_index), x + 0.5 * conv.rate(x, edge_index), atol=1e-6)
+            True
+        """
+        return self.field(x, edge_index, *args, **kwargs)(x)
+
+    def field(self, x: Tensor, edge_index: Adjacency, *args: Any, **kwargs: Any) -> VectorField:
+        """`rate` as a function of the states alone, for states like `x` on one graph."""
+        check_features(x, self.in_channels, like=self.W)
+        if isinstance(self.phi, GraphConvolution) and self.phi.edge_dim is None:
+            edge_index, args, kwargs = self.phi.operator(x, edge_index, *args, **kwargs), (), {}
+        if isinstance(edge_index, Tensor):
+            edge_list(edge_index, x.size(-2), x)  # validated once per graph
+        check_taken(self.phi, kwargs)
+
+        def phi(x: Tensor) -> Tensor:
+            h: Tensor = self.phi(x, edge_index, *args, **kwargs)
+            check_aggregated(self.phi, h, x)
+            return h
+
+        return VectorField(self.own_weight(), phi, self.bias, self.act)
+
     def _advance(
         self, num_steps: int, x: Tensor, edge_index: Adjacency, *args: Any, **kwargs: Any
     ) -> Tensor:
         check_edge_features(self.phi, kwargs.get("edge_attr"))
         if is_plain_linear(self.phi):
             return integrate_layers([self], num_steps, x, edge_index, *args, **kwargs)
-        check_features(x, self.in_channels, like=self.W)
-        if isinstance(self.phi, GraphConvolution) and self.phi.edge_dim is None:
-            edge_index, args, kwargs = self.phi.operator(x, edge_index, *args, **kwargs), (), {}
-        if isinstance(edge_index, Tensor):
-            edge_list(edge_index, x.size(-2), x)  # looked at once per graph
-        check_taken(self.phi, kwargs)
-        own = self.own_weight().t()
+        field = self.field(x, edge_index, *args, **kwargs)
 
         def some_steps(x: Tensor, first: int, last: int) -> Tensor:
             for _ in range(first, last):
-                h = self.phi(x, edge_index, *args, **kwargs)
-                check_aggregated(self.phi, h, x)
-                h = x @ own + h
-                if self.bias is not None:
-                    h = h + self.bias
-                if self.act is not None:
-                    h = self.act(h)
-                x = torch.add(x, h, alpha=self.epsilon)
+                x = step(field, x, self.epsilon, self.integrator)
             return x
 
         def modules(first: int, last: int) -> list[object]:
             return [self.phi, self.act]
 
-        return in_segments(some_steps, x, num_steps, self.memory, modules)
+        return checkpointed(some_steps, x, num_steps, self.memory, modules)
 
     def __repr__(self) -> str:
         phi = " ".join(str(self.phi).split())  # on one line
@@ -205,13 +229,8 @@ def integrate_layers(
 ) -> Tensor:
     """Applies layers that differ in nothing but their weights, as one integration.
 
-    Args:
-        layers: One layer with a linear aggregation, or some that passed `as_one_integration`.
-        num_steps: How many updates in all: any number for one layer, else one per layer.
-        x: States, `[..., N, d]`.
-        edge_index: The graph.
-        *args: For the aggregation, as in `AntiSymmetricConv.forward`.
-        **kwargs: The same.
+    There is one layer with a linear aggregation and any number of updates, or some that passed
+    `as_one_integration` with one update each. The others are those of `AntiSymmetricConv.forward`.
     """
     first = layers[0]
     phis = [layer.phi for layer in layers if isinstance(layer.phi, LinearAggregation)]
@@ -227,6 +246,7 @@ def integrate_layers(
         act=first.act,
         num_steps=num_steps,
         memory=first.memory,
+        integrator=first.integrator,
     )
 
 
@@ -238,33 +258,30 @@ def _stacked(tensors: Sequence[Tensor]) -> Tensor:
 def as_one_integration(layers: Iterable[nn.Module]) -> list[AntiSymmetricConv] | None:
     """The layers, if one integration with stacked weights is all that they do; else `None`.
 
-    They must be of one kind with a linear aggregation, and nobody may listen in between.
+    They must be of one kind with a linear aggregation, and have no hooks.
     """
     every = list(layers)
     alike = [layer for layer in every if type(layer) is AntiSymmetricConv]
-    if len(alike) != len(every):
+    if not alike or len(alike) != len(every) or any(has_hooks(layer) for layer in alike):
         return None
-    kinds = {
-        (
-            type(layer.phi),
-            layer.in_channels,
-            layer.epsilon,
-            known_activation(layer.act),
-            layer.memory,
-            layer.bias is None,
-        )
-        for layer in alike
-    }
-    observed = any(has_hooks(layer) for layer in alike)
-    if (
-        len(kinds) != 1
-        or observed
-        or not all(is_plain_linear(layer.phi) for layer in alike)
-        or known_activation(alike[0].act) is None
-        or (len(alike) > 1 and any(layer.num_iters != 1 for layer in alike))
+    first, *others = alike
+    if known_activation(first.act) is None or not all(
+        is_plain_linear(layer.phi) for layer in alike
+    ):
+        return None
+    if others and (
+        any(layer.num_iters != 1 for layer in alike) or len({_kind(layer) for layer in alike}) > 1
     ):
         return None
     return alike
+
+
+def _kind(layer: AntiSymmetricConv) -> tuple[object, ...]:
+    """What layers of one integration have in common."""
+    return (
+        *(type(layer.phi), layer.in_channels, layer.bias is None, known_activation(layer.act)),
+        *(layer.epsilon, layer.memory, layer.integrator),
+    )
 
 
 def check_gamma(gamma: float) -> None:

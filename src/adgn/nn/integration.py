@@ -1,8 +1,8 @@
-"""The forward-Euler integration that all anti-symmetric layers run through.
+"""The integration that all anti-symmetric layers with a linear aggregation run through.
 
 `integrate_reference` is the plain loop. `integrate` gives the same result as one autograd node with
-its own backward, by the native kernels or by torch, and falls back to the plain loop for all that
-only the plain loop can do.
+a backward pass written by hand, by the native kernels or by torch. It falls back to the plain loop
+for all that only the plain loop can do.
 """
 
 from dataclasses import dataclass
@@ -15,11 +15,20 @@ from torch.autograd import forward_ad
 from adgn.graph import EdgeOperator, Operator, SparseOperator
 from adgn.graph.backend import native_library, setting
 from adgn.graph.checks import check_count
-from adgn.graph.native import calls
 from adgn.graph.native.library import DTYPES
+from adgn.nn.checkpointing import MEMORIES, Memory, checkpointed, segment_length, split_steps
+from adgn.nn.field import VectorField
+from adgn.nn.integrators import EULER, Integrator, resolve_integrator, step
 from adgn.nn.resolve import Activation, check_choice
-from adgn.nn.segments import MEMORIES, Memory, in_segments, root, segments
-from adgn.nn.steps import WALK, KnownActivation, NativeStepper, Stepper, TorchStepper, Weights
+from adgn.nn.steps import (
+    REVERSIBLE_STEPS,
+    KnownActivation,
+    NativeStepper,
+    Stepper,
+    TorchStepper,
+    Weights,
+    unsupported_reason,
+)
 
 _KNOWN_FUNCTIONS: dict[Any, KnownActivation] = {
     torch.tanh: "tanh",
@@ -38,14 +47,15 @@ _KNOWN_MODULES: dict[type[nn.Module], KnownActivation] = {
 def integrate(
     x: Tensor,
     operator: Operator,
-    own: Tensor,
-    neighbour: Tensor,
+    w_self: Tensor,
+    w_neigh: Tensor,
     bias: Tensor | None,
     *,
     epsilon: float,
     act: Activation | None,
     num_steps: int,
     memory: Memory = "full",
+    integrator: str | Integrator = "euler",
 ) -> Tensor:
     r"""Runs `num_steps` steps of an anti-symmetric layer whose aggregation is linear.
 
@@ -57,16 +67,16 @@ def integrate(
 
     For tanh, relu and the identity this is one autograd node. The native kernels serve where they
     can (see `adgn.graph.backend`), torch elsewhere; `torch.compile` keeps it as one operation.
-    Other activations, learned edge weights, autocast, `torch.func` transforms, forward-mode and
-    higher derivatives, `torch.export` and `torch.jit.trace` take the plain loop, in which the
-    `memory` option works for all but the transforms, forward mode and tracing.
+    Other activations and integrators, learned edge weights, autocast, `torch.func` transforms,
+    forward-mode and higher derivatives, `torch.export` and `torch.jit.trace` take the plain loop,
+    in which the `memory` option works for all but the transforms, forward mode and tracing.
 
     Args:
         x: States, `[..., N, d]`.
         operator: The graph $\mathbf{A}$, `[N, N]`.
-        own: $\mathbf{M} = \mathbf{W} - \mathbf{W}^\top - \gamma \mathbf{I}$, `[K, d, d]`:
+        w_self: $\mathbf{M} = \mathbf{W} - \mathbf{W}^\top - \gamma \mathbf{I}$, `[K, d, d]`:
             K = 1 set of weights for all steps, or K = `num_steps`.
-        neighbour: $\mathbf{V}$, `[K, d, d]`.
+        w_neigh: $\mathbf{V}$, `[K, d, d]`.
         bias: $\mathbf{b}$, `[K, d]`, or `None`.
         epsilon: The step size.
         act: $\sigma$; `None` is the identity.
@@ -75,75 +85,76 @@ def integrate(
             `"checkpoint"` keeps the states of every $\sqrt{L}$-th of the $L$ steps and
             computes the steps between a second time: memory for $2 \sqrt{L}$ steps, for about a
             third more time.
+        integrator: A name or a table, see `adgn.nn.integrators`; others than forward Euler take the
+            plain loop.
     """
     check_states(x, operator)
-    check_weights(x, own, neighbour, bias, num_steps)
+    check_weights(x, w_self, w_neigh, bias, num_steps)
     check_choice("memory", memory, MEMORIES)
+    integrator = resolve_integrator(integrator)
     activation = known_activation(act)
-    weights = Weights(own, neighbour, bias)
-    plain = _why_plain(x, operator, weights, activation)
-    if activation is None or plain is not None:
+    weights = Weights(w_self, w_neigh, bias)
+    reason = _fallback_reason(x, operator, weights, activation, integrator)
+    if activation is None or reason is not None:
         if setting() == "native":
-            raise RuntimeError(
-                f"the native kernels are forced, but cannot serve {plain}; use "
-                "adgn.graph.set_backend('auto')"
+            raise _not_served(reason)
+
+        def some_steps(x: Tensor, first: int, last: int) -> Tensor:
+            return integrate_reference(
+                *(x, operator, w_self, w_neigh, bias),
+                epsilon=epsilon,
+                act=act,
+                num_steps=last - first,
+                first_step=first,
+                integrator=integrator,
             )
-        return _plain(x, operator, weights, epsilon, act, num_steps, memory)
-    inputs = [tensor for tensor in (x, own, neighbour, bias) if tensor is not None]
-    keep = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in inputs)
+
+        return checkpointed(some_steps, x, num_steps, memory, lambda first, last: [act])
+    keep = torch.is_grad_enabled() and any(t.requires_grad for t in (x, *weights.tensors()))
     if isinstance(operator, EdgeOperator):
-        assert operator.graph is not None  # else it had been told by _why_plain
+        assert operator.graph is not None  # else `_fallback_reason` had given one
         # Registered in adgn.nn.ops.
         states: Tensor = torch.ops.adgn.integrate(
-            *(x, own, neighbour, bias, *operator.graph),
+            *(x, w_self, w_neigh, bias, *operator.graph),
             *(epsilon, activation, num_steps, memory, keep),
         )[0]
         return states
     run = Run.plan(x, operator, weights, epsilon, activation, num_steps, memory)
     if not keep:
-        return run.forward(x, contiguous(weights), keep=False)[0]
-    result: Tensor = _Integrate.apply(x, own, neighbour, bias, run)  # type: ignore[no-untyped-call]
+        return run.forward(x, weights.readable(), keep=False)[0]
+    result: Tensor = _Integrate.apply(x, w_self, w_neigh, bias, run)  # type: ignore[no-untyped-call]
     return result
 
 
 def integrate_reference(
     x: Tensor,
     operator: Operator,
-    own: Tensor,
-    neighbour: Tensor,
+    w_self: Tensor,
+    w_neigh: Tensor,
     bias: Tensor | None,
     *,
     epsilon: float,
     act: Activation | None,
     num_steps: int,
     first_step: int = 0,
+    integrator: Integrator = EULER,
 ) -> Tensor:
-    """The same integration as plainly as it can be written; `integrate` is tested against it.
+    """The same as a plain loop over the vector field; `integrate` is tested against it.
 
-    Args:
-        x: See `integrate`, as for all others.
-        operator: The graph.
-        own: `[K, d, d]`.
-        neighbour: `[K, d, d]`.
-        bias: `[K, d]`, or `None`.
-        epsilon: The step size.
-        act: The activation.
-        num_steps: How many steps.
-        first_step: The number of the first of these steps, for K > 1 sets of weights.
+    The arguments are those of `integrate`, without `memory`. `first_step` is the number of the
+    first of these steps, for K > 1 sets of weights.
     """
-    channels = own.size(-1)
-    for step in range(first_step, first_step + num_steps):
-        which = 0 if own.size(0) == 1 else step
-        # One product gives what a node keeps of itself and what it sends to its neighbours.
-        both = torch.cat([own[which], neighbour[which]]).t()
-        kept, sent = (x @ both).tensor_split((channels,), dim=-1)
-        rate = kept + operator @ sent
-        if bias is not None:
-            rate = rate + bias[which]
-        if act is not None:
-            rate = act(rate)
-        x = torch.add(x, rate, alpha=epsilon)
+    weights = Weights(w_self, w_neigh, bias)
+    for number in range(first_step, first_step + num_steps):
+        x = step(_field(operator, weights, number, act), x, epsilon, integrator)
     return x
+
+
+def _field(
+    operator: Operator, weights: Weights, number: int, act: Activation | None
+) -> VectorField:
+    w_self, w_neigh, bias = weights.of_step(number)
+    return VectorField(w_self, lambda x: operator @ (x @ w_neigh.t()), bias, act)
 
 
 def known_activation(act: Activation | None) -> KnownActivation | None:
@@ -167,16 +178,16 @@ def check_states(x: Tensor, operator: Operator) -> None:
 
 
 def check_weights(
-    x: Tensor, own: Tensor, neighbour: Tensor, bias: Tensor | None, num_steps: int
+    x: Tensor, w_self: Tensor, w_neigh: Tensor, bias: Tensor | None, num_steps: int
 ) -> None:
     """Raises unless there is one set of `[d, d]` weights, or one per step."""
     check_count("num_steps", num_steps)
     channels = x.size(-1)
-    sets = own.size(0) if own.dim() == 3 else 0
+    sets = w_self.size(0) if w_self.dim() == 3 else 0
     expected = (sets, channels, channels)
-    if sets not in (1, num_steps) or own.shape != expected or neighbour.shape != expected:
+    if sets not in (1, num_steps) or w_self.shape != expected or w_neigh.shape != expected:
         raise ValueError(
-            f"own has shape {list(own.shape)} and neighbour {list(neighbour.shape)}; expected "
+            f"w_self has shape {list(w_self.shape)} and w_neigh {list(w_neigh.shape)}; expected "
             f"[K, {channels}, {channels}] for states of size {channels}, with K = 1 or "
             f"K = num_steps = {num_steps}"
         )
@@ -184,12 +195,18 @@ def check_weights(
         raise ValueError(f"bias has shape {list(bias.shape)}; expected {[sets, channels]}")
 
 
-def _why_plain(
-    x: Tensor, operator: Operator, weights: Weights, activation: KnownActivation | None
+def _fallback_reason(
+    x: Tensor,
+    operator: Operator,
+    weights: Weights,
+    activation: KnownActivation | None,
+    integrator: Integrator,
 ) -> str | None:
-    """What only the plain loop can do, if it is asked for."""
+    """Why the plain loop must serve; `None` where it need not."""
     if activation is None:
         return "this activation"
+    if integrator != EULER:
+        return f"integrator={integrator.name!r}"
     if operator.value.requires_grad:
         return "edge weights that require a gradient"
     if isinstance(operator, EdgeOperator) and operator.graph is None:
@@ -202,60 +219,16 @@ def _why_plain(
         return "autocast"
     if x.dtype not in DTYPES:  # half precision: to be rounded where torch rounds
         return f"dtype {x.dtype}"
-    tensors = (x, operator.value, weights.own, weights.neighbour, weights.bias)
-    if len({(t.dtype, t.device) for t in tensors if t is not None}) > 1:
+    if len({(t.dtype, t.device) for t in (x, operator.value, *weights.tensors())}) > 1:
         return "tensors of different dtypes or devices"
     return None
 
 
-def _stepper(
-    x: Tensor,
-    operator: SparseOperator,
-    weights: Weights,
-    epsilon: float,
-    activation: KnownActivation,
-) -> Stepper:
-    pattern = operator.pattern
-    library = native_library()
-    unfit = "states of more than two dimensions" if x.dim() != 2 else None
-    tensors = [x, operator.value, weights.own, weights.neighbour]
-    unfit = unfit or calls.unfit(*tensors, *([] if weights.bias is None else [weights.bias]))
-    unfit = unfit or calls.unfit_pattern(pattern.csr) or calls.unfit_pattern(pattern.transposed)
-    if library is not None and unfit is None:
-        return NativeStepper.choose(library, operator, weights, epsilon, activation)
-    if setting() == "native":
-        raise RuntimeError(
-            f"the native kernels are forced, but cannot serve {unfit}; use "
-            "adgn.graph.set_backend('auto')"
-        )
-    return TorchStepper(operator, epsilon, activation)
-
-
-def _plain(
-    x: Tensor,
-    operator: Operator,
-    weights: Weights,
-    epsilon: float,
-    act: Activation | None,
-    num_steps: int,
-    memory: Memory,
-) -> Tensor:
-    """The plain loop, with torch's checkpoints where memory is to be saved."""
-
-    def some_steps(x: Tensor, first: int, last: int) -> Tensor:
-        return integrate_reference(
-            x,
-            operator,
-            weights.own,
-            weights.neighbour,
-            weights.bias,
-            epsilon=epsilon,
-            act=act,
-            num_steps=last - first,
-            first_step=first,
-        )
-
-    return in_segments(some_steps, x, num_steps, memory, lambda first, last: [act])
+def _not_served(reason: str | None) -> RuntimeError:
+    return RuntimeError(
+        f"the native kernels are forced, but cannot serve {reason}; use "
+        "adgn.graph.set_backend('auto')"
+    )
 
 
 @dataclass(frozen=True)
@@ -263,9 +236,6 @@ class Run:
     """One integration, cut into segments of steps."""
 
     stepper: Stepper
-    operator: SparseOperator
-    activation: KnownActivation
-    epsilon: float
     num_steps: int
     memory: Memory
 
@@ -281,15 +251,21 @@ class Run:
         memory: Memory,
     ) -> "Run":
         """An integration that begins with the states `x`."""
-        stepper = _stepper(x, operator, weights, epsilon, activation)
-        return cls(stepper, operator, activation, epsilon, num_steps, memory)
+        library = native_library()
+        reason = unsupported_reason(x, operator, weights)
+        if library is not None and reason is None:
+            stepper = NativeStepper.choose(library, operator, weights, epsilon, activation)
+            return cls(stepper, num_steps, memory)
+        if setting() == "native":
+            raise _not_served(reason)
+        return cls(TorchStepper(operator, epsilon, activation), num_steps, memory)
 
     def segments(self) -> list[tuple[int, int]]:
         """First and last + 1 of the steps of each segment."""
         if self.memory == "checkpoint":
-            return segments(self.num_steps, root(self.num_steps))
-        walk = WALK if self.activation == "tanh" else self.num_steps
-        return segments(self.num_steps, walk)
+            return split_steps(self.num_steps, segment_length(self.num_steps))
+        tanh = self.stepper.activation == "tanh"
+        return split_steps(self.num_steps, REVERSIBLE_STEPS if tanh else self.num_steps)
 
     def forward(self, x: Tensor, weights: Weights, keep: bool) -> tuple[Tensor, list[list[Tensor]]]:
         """The last states; for each segment what is kept of it: its first states, or its steps."""
@@ -307,35 +283,32 @@ class Run:
         return x, kept
 
     def backward(
-        self, grad: Tensor, weights: Weights, kept: list[list[Tensor]], sums: Weights | None
+        self, grad: Tensor, weights: Weights, kept: list[list[Tensor]], grads: Weights | None
     ) -> Tensor:
-        """The gradient in the first states; those in the weights are added to `sums`."""
+        """The gradient in the first states; those in the weights are added to `grads`."""
         for (first, last), of_segment in zip(
             reversed(self.segments()), reversed(kept), strict=True
         ):
             steps = weights.of_steps(first, last)
             if self.memory == "checkpoint":
                 _, of_segment = self.stepper.forward(of_segment[0], steps, last - first, True)
-            segment_sums = None if sums is None else sums.of_steps(first, last)
-            grad = self.stepper.backward(grad, steps, last - first, of_segment, segment_sums)
+            segment_grads = None if grads is None else grads.of_steps(first, last)
+            grad = self.stepper.backward(grad, steps, last - first, of_segment, segment_grads)
             del of_segment  # before the next segment is computed again
         return grad
 
-    def plain(self, x: Tensor, own: Tensor, neighbour: Tensor, bias: Tensor | None) -> Tensor:
+    def reference(self, x: Tensor, w_self: Tensor, w_neigh: Tensor, bias: Tensor | None) -> Tensor:
         """The same by the plain loop, whose gradient has a gradient."""
         acts: dict[KnownActivation, Activation | None] = {
             "identity": None,
             "tanh": torch.tanh,
             "relu": torch.relu,
         }
+        stepper = self.stepper
         return integrate_reference(
-            x,
-            self.operator,
-            own,
-            neighbour,
-            bias,
-            epsilon=self.epsilon,
-            act=acts[self.activation],
+            *(x, stepper.operator, w_self, w_neigh, bias),
+            epsilon=stepper.epsilon,
+            act=acts[stepper.activation],
             num_steps=self.num_steps,
         )
 
@@ -345,44 +318,36 @@ class _Integrate(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, own: Tensor, neighbour: Tensor, bias: Tensor | None, run: Run
+        ctx: Any, x: Tensor, w_self: Tensor, w_neigh: Tensor, bias: Tensor | None, run: Run
     ) -> Tensor:
-        weights = contiguous(Weights(own, neighbour, bias))
-        result, kept = run.forward(x, weights, keep=True)
+        result, kept = run.forward(x, Weights(w_self, w_neigh, bias).readable(), keep=True)
         ctx.run = run
         ctx.lengths = [len(of_segment) for of_segment in kept]
-        # Torch frees what is saved this way as soon as the backward pass is through, and tells if
-        # it was changed: so are the operator's values, which the backward pass reads once more.
-        value = run.operator.value
-        ctx.save_for_backward(x, own, neighbour, bias, value, *(t for part in kept for t in part))
+        # Torch frees what is saved this way after the backward pass, and raises if it was changed
+        # before. The operator's values are saved for this check alone.
+        value = run.stepper.operator.value
+        ctx.save_for_backward(x, w_self, w_neigh, bias, value, *(t for part in kept for t in part))
         return result
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        x, own, neighbour, bias, _, *flat = ctx.saved_tensors
-        inputs = [x, own, neighbour, bias]
-        wanted = [i for i in range(4) if ctx.needs_input_grad[i]]
+        x, w_self, w_neigh, bias, _, *flat = ctx.saved_tensors
         result: list[Tensor | None] = [None] * 5
-        if torch.is_grad_enabled():  # create_graph=True: somebody will differentiate this again
+        if torch.is_grad_enabled():  # create_graph=True: this is to be differentiated again
+            inputs = [x, w_self, w_neigh, bias]
+            wanted = [i for i in range(4) if ctx.needs_input_grad[i]]
             found = torch.autograd.grad(
-                ctx.run.plain(*inputs), [inputs[i] for i in wanted], grad, create_graph=True
+                ctx.run.reference(*inputs), [inputs[i] for i in wanted], grad, create_graph=True
             )
             for i, gradient in zip(wanted, found, strict=True):
                 result[i] = gradient
             return tuple(result)
-        weights = contiguous(Weights(own, neighbour, bias))
-        sums = weights.zeros() if any(ctx.needs_input_grad[1:4]) else None
+        weights = Weights(w_self, w_neigh, bias).readable()
+        grads = weights.zeros() if any(ctx.needs_input_grad[1:4]) else None
         pieces = iter(flat)
         kept = [[next(pieces) for _ in range(length)] for length in ctx.lengths]
         del flat, pieces
-        result[0] = ctx.run.backward(grad.contiguous(), weights, kept, sums)
-        if sums is not None:
-            result[1:4] = sums.own, sums.neighbour, sums.bias
+        result[0] = ctx.run.backward(grad.contiguous(), weights, kept, grads)
+        if grads is not None:
+            result[1:4] = grads.w_self, grads.w_neigh, grads.bias
         return tuple(result)
-
-
-def contiguous(weights: Weights) -> Weights:
-    """Detached weights as the kernels read them."""
-    bias = None if weights.bias is None else calls.readable(weights.bias.detach())
-    own, neighbour = weights.own.detach(), weights.neighbour.detach()
-    return Weights(calls.readable(own), calls.readable(neighbour), bias)

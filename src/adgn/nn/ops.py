@@ -9,7 +9,7 @@ from torch import Tensor
 
 from adgn.graph import graph_operator
 from adgn.graph.checks import check_finite
-from adgn.nn.integration import Run, contiguous
+from adgn.nn.integration import Run
 from adgn.nn.steps import Weights
 
 # What forward passes keep for backward ones: compiled graphs can hand on tensors of known number
@@ -21,8 +21,8 @@ _numbers = itertools.count()
 @torch.library.custom_op("adgn::integrate", mutates_args=())
 def integrate(
     x: Tensor,
-    own: Tensor,
-    neighbour: Tensor,
+    w_self: Tensor,
+    w_neigh: Tensor,
     bias: Tensor | None,
     edge_index: Tensor,
     edge_weight: Tensor | None,
@@ -35,28 +35,16 @@ def integrate(
 ) -> tuple[Tensor, Tensor]:
     """`adgn.nn.integration.integrate` for a graph that is validated and built when this runs.
 
-    Args:
-        x: See there, as for all others.
-        own: `[K, d, d]`.
-        neighbour: `[K, d, d]`.
-        bias: `[K, d]`, or `None`.
-        edge_index: `[2, E]`.
-        edge_weight: `[E]`, or `None`; without a gradient.
-        normalization: See `adgn.graph.graph_operator`.
-        epsilon: The step size.
-        activation: `"identity"`, `"tanh"` or `"relu"`.
-        num_steps: How many steps.
-        memory: `"full"` or `"checkpoint"`.
-        keep: Whether there will be a backward pass.
+    The arguments are those of that function, and of `adgn.graph.graph_operator` for the graph.
+    `keep` says whether there will be a backward pass.
 
     Returns:
         The last states, and the number of what is kept for the backward pass.
     """
     check_finite("x", x)
-    weights = contiguous(Weights(own, neighbour, bias))
-    run = _run(
-        x, weights, edge_index, edge_weight, normalization, epsilon, activation, num_steps, memory
-    )
+    weights = Weights(w_self, w_neigh, bias).readable()
+    graph = (edge_index, edge_weight, normalization)
+    run = _run(x, weights, graph, epsilon, activation, num_steps, memory)
     out, kept = run.forward(x, weights, keep)
     number = next(_numbers)
     handle = torch.tensor([number])
@@ -71,8 +59,8 @@ def integrate_backward(
     grad: Tensor,
     handle: Tensor,
     x: Tensor,
-    own: Tensor,
-    neighbour: Tensor,
+    w_self: Tensor,
+    w_neigh: Tensor,
     bias: Tensor | None,
     edge_index: Tensor,
     edge_weight: Tensor | None,
@@ -82,37 +70,28 @@ def integrate_backward(
     num_steps: int,
     memory: str,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The gradients in `x`, `own`, `neighbour` and `bias` (empty without one).
+    """The gradients in `x`, `w_self`, `w_neigh` and `bias` (empty without one).
 
     What `integrate` kept is found by its number; where that tensor was copied in between, the
     forward pass is done again.
     """
-    weights = contiguous(Weights(own, neighbour, bias))
-    run = _run(
-        x, weights, edge_index, edge_weight, normalization, epsilon, activation, num_steps, memory
-    )
+    weights = Weights(w_self, w_neigh, bias).readable()
+    graph = (edge_index, edge_weight, normalization)
+    run = _run(x, weights, graph, epsilon, activation, num_steps, memory)
     kept = _kept.get(int(handle))
     if kept is None:
         _, kept = run.forward(x, weights, True)
-    sums = weights.zeros()
-    grad_x = run.backward(grad.contiguous(), weights, kept, sums)
-    return grad_x, sums.own, sums.neighbour, x.new_empty(0) if sums.bias is None else sums.bias
+    grads = weights.zeros()
+    grad_x = run.backward(grad.contiguous(), weights, kept, grads)
+    return grad_x, grads.w_self, grads.w_neigh, x.new_empty(0) if grads.bias is None else grads.bias
 
 
 def _run(
-    x: Tensor,
-    weights: Weights,
-    edge_index: Tensor,
-    edge_weight: Tensor | None,
-    normalization: str,
-    *settings: Any,
+    x: Tensor, weights: Weights, graph: tuple[Tensor, Tensor | None, Any], *settings: Any
 ) -> Run:
+    edge_index, edge_weight, normalization = graph
     operator = graph_operator(
-        edge_index,
-        edge_weight,
-        num_nodes=x.size(-2),
-        normalization=normalization,  # type: ignore[arg-type]
-        like=x,
+        edge_index, edge_weight, num_nodes=x.size(-2), normalization=normalization, like=x
     )
     return Run.plan(x, operator, weights, *settings)
 
@@ -124,27 +103,21 @@ def _(x: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
 
 @integrate_backward.register_fake
 def _(
-    grad: Tensor,
-    handle: Tensor,
-    x: Tensor,
-    own: Tensor,
-    neighbour: Tensor,
-    bias: Tensor | None,
-    *_: Any,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    grad_bias = x.new_empty(0) if bias is None else x.new_empty(bias.shape)
-    return x.new_empty(x.shape), x.new_empty(own.shape), x.new_empty(own.shape), grad_bias
+    grad: Tensor, _: Tensor, x: Tensor, w_self: Tensor, __: Tensor, bias: Tensor | None, *___: Any
+) -> tuple[Tensor, ...]:
+    shapes = (x.shape, w_self.shape, w_self.shape, (0,) if bias is None else bias.shape)
+    return tuple(x.new_empty(shape) for shape in shapes)
 
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    x, own, neighbour, bias, edge_index, edge_weight, *ctx.settings, _ = inputs
-    ctx.save_for_backward(output[1], x, own, neighbour, bias, edge_index, edge_weight)
+    x, w_self, w_neigh, bias, edge_index, edge_weight, *ctx.settings, _ = inputs
+    ctx.save_for_backward(output[1], x, w_self, w_neigh, bias, edge_index, edge_weight)
 
 
 def _backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-    grad_x, own, neighbour, bias = integrate_backward(grad, *ctx.saved_tensors, *ctx.settings)
+    grad_x, w_self, w_neigh, bias = integrate_backward(grad, *ctx.saved_tensors, *ctx.settings)
     has_bias = ctx.saved_tensors[4] is not None
-    return grad_x, own, neighbour, bias if has_bias else None, *[None] * 8
+    return grad_x, w_self, w_neigh, bias if has_bias else None, *[None] * 8
 
 
 integrate.register_autograd(_backward, setup_context=_setup_context)

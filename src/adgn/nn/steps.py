@@ -3,16 +3,17 @@
 Both keep, per step, one number per entry of the states. For tanh that is what the activation
 returned, t: its slope is 1 − t², and the states before a step are found from the first ones by
 adding ε t for each step between, as the forward pass did: they are the same to the last bit. (From
-the last states back, x − ε t would leave few digits of small x.) The caller begins afresh every
-`WALK` steps; in between, some states are noted when the additions are made for the last step, so
-that those before the other steps are few additions away. For the other activations the states are
-kept themselves (and for relu, where it was active).
+the last states back, x − ε t would leave few digits of small x.) The caller keeps the states before
+every `REVERSIBLE_STEPS`-th step. The backward pass of the last step between two of them notes some
+of the states that it adds up, so that those before the other steps are few additions away. For the
+other activations the states are kept themselves (and for relu, where it was active).
 """
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Literal, Protocol
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -20,11 +21,11 @@ from torch import Tensor
 from adgn.graph import SparseOperator
 from adgn.graph.kernels import multiply_transposed
 from adgn.graph.native import calls
-from adgn.graph.native.library import NativeLibrary
-from adgn.nn.segments import root, segments
+from adgn.graph.native.library import Integration, NativeLibrary
+from adgn.nn.checkpointing import segment_length, split_steps
 
 KnownActivation = Literal["identity", "tanh", "relu"]
-WALK = 16
+REVERSIBLE_STEPS = 16
 
 # Blocks whose states take more than this (in bytes, four arrays of them) leave the second-level
 # cache; so do weights and their gradients.
@@ -36,44 +37,61 @@ _WEIGHT_BYTES = 2**18
 class Weights:
     """The weights of all steps: `[K, d, d]` (twice) and `[K, d]`; K is 1 or the number of steps."""
 
-    own: Tensor
-    neighbour: Tensor
+    w_self: Tensor
+    w_neigh: Tensor
     bias: Tensor | None
+
+    def tensors(self) -> list[Tensor]:
+        """Those that are there."""
+        return [t for t in (self.w_self, self.w_neigh, self.bias) if t is not None]
+
+    def of_step(self, step: int) -> tuple[Tensor, Tensor, Tensor | None]:
+        """The weights of one step: `[d, d]` (twice) and `[d]`."""
+        which = 0 if self.w_self.size(0) == 1 else step
+        bias = None if self.bias is None else self.bias[which]
+        return self.w_self[which], self.w_neigh[which], bias
 
     def of_steps(self, first: int, last: int) -> "Weights":
         """Those of the steps `first` to `last - 1`."""
-        if self.own.size(0) == 1:
-            return self
-        bias = None if self.bias is None else self.bias[first:last]
-        return Weights(self.own[first:last], self.neighbour[first:last], bias)
+        return self if self.w_self.size(0) == 1 else self._each(lambda tensor: tensor[first:last])
 
     def zeros(self) -> "Weights":
         """Zeros of the same shapes."""
-        bias = None if self.bias is None else torch.zeros_like(self.bias)
-        return Weights(torch.zeros_like(self.own), torch.zeros_like(self.neighbour), bias)
+        return self._each(torch.zeros_like)
+
+    def readable(self) -> "Weights":
+        """Detached, as the kernels read them."""
+        return self._each(lambda tensor: calls.readable(tensor.detach()))
+
+    def _each(self, function: Callable[[Tensor], Tensor]) -> "Weights":
+        bias = None if self.bias is None else function(self.bias)
+        return Weights(function(self.w_self), function(self.w_neigh), bias)
 
 
-class Stepper(Protocol):
-    """Runs steps forward and back; `kept` is what forward hands to backward."""
+@dataclass(frozen=True)
+class Stepper(ABC):
+    """Runs steps on one graph forward and back; `kept` is what forward hands to backward."""
 
+    operator: SparseOperator
+    epsilon: float
+    activation: KnownActivation
+
+    @abstractmethod
     def forward(
         self, x: Tensor, weights: Weights, count: int, keep: bool
     ) -> tuple[Tensor, list[Tensor]]:
         """The states after `count` steps, and what `backward` will need (if `keep`)."""
 
+    @abstractmethod
     def backward(
-        self, grad: Tensor, weights: Weights, count: int, kept: list[Tensor], sums: Weights | None
+        self, grad: Tensor, weights: Weights, count: int, kept: list[Tensor], grads: Weights | None
     ) -> Tensor:
-        """The gradient in the first states; those in the weights are added to `sums`."""
+        """The gradient in the first states; those in the weights are added to `grads`."""
 
 
 @dataclass(frozen=True)
-class TorchStepper:
+class TorchStepper(Stepper):
     """The steps in torch's operations, on any device."""
-
-    operator: SparseOperator
-    epsilon: float
-    activation: KnownActivation
 
     def forward(
         self, x: Tensor, weights: Weights, count: int, keep: bool
@@ -81,8 +99,8 @@ class TorchStepper:
         """See `Stepper`."""
         kept = [x] if keep and self.activation == "tanh" else []
         for step in range(count):
-            own, neighbour, bias = _at(weights, step)
-            t, sent = (x @ torch.cat([own, neighbour]).t()).tensor_split((own.size(0),), dim=-1)
+            w_self, w_neigh, bias = weights.of_step(step)
+            t, sent = (x @ torch.cat([w_self, w_neigh]).t()).tensor_split((w_self.size(0),), dim=-1)
             t = self.operator @ sent + t
             if bias is not None:
                 t += bias
@@ -97,14 +115,14 @@ class TorchStepper:
         return x, kept
 
     def backward(
-        self, grad: Tensor, weights: Weights, count: int, kept: list[Tensor], sums: Weights | None
+        self, grad: Tensor, weights: Weights, count: int, kept: list[Tensor], grads: Weights | None
     ) -> Tensor:
         """See `Stepper`."""
         if self.activation == "tanh":
             first, *activated = kept
             before = self._states_backwards(first, activated)
         for step in reversed(range(count)):
-            own, neighbour, _ = _at(weights, step)
+            w_self, w_neigh, _ = weights.of_step(step)
             r = grad * self.epsilon
             if self.activation == "tanh":
                 x, t = next(before), activated[step]
@@ -115,14 +133,14 @@ class TorchStepper:
             else:
                 x = kept[step]
             both = torch.cat([r, multiply_transposed(self.operator, r)], dim=-1)
-            grad = grad + both @ torch.cat([own, neighbour])
-            if sums is not None:
-                own_sum, neighbour_sum, bias_sum = _at(sums, step)
+            grad = grad + both @ torch.cat([w_self, w_neigh])
+            if grads is not None:
+                w_self_grad, w_neigh_grad, bias_grad = grads.of_step(step)
                 product = both.flatten(0, -2).t() @ x.flatten(0, -2)
-                own_sum += product[: own.size(0)]
-                neighbour_sum += product[own.size(0) :]
-                if bias_sum is not None:
-                    bias_sum += r.flatten(0, -2).sum(0)
+                w_self_grad += product[: w_self.size(0)]
+                w_neigh_grad += product[w_self.size(0) :]
+                if bias_grad is not None:
+                    bias_grad += r.flatten(0, -2).sum(0)
         return grad
 
     def _states_backwards(self, first: Tensor, activated: list[Tensor]) -> Iterator[Tensor]:
@@ -134,20 +152,17 @@ class TorchStepper:
                 x = torch.add(x, t, alpha=self.epsilon)
                 yield x
 
-        between = root(len(activated))
+        between = segment_length(len(activated))
         marks = list(islice(states(first, activated[:-1]), 0, None, between))
-        for begin, end in reversed(segments(len(activated), between)):
+        for begin, end in reversed(split_steps(len(activated), between)):
             yield from reversed(list(states(marks.pop(), activated[begin : end - 1])))
 
 
 @dataclass(frozen=True)
-class NativeStepper:
+class NativeStepper(Stepper):
     """The steps in the native kernels: CPU, states `[N, d]`."""
 
     library: NativeLibrary
-    operator: SparseOperator
-    epsilon: float
-    activation: KnownActivation
     block_ptr: Tensor | None
 
     @classmethod
@@ -162,9 +177,9 @@ class NativeStepper:
         """Works block by block where the graph is many small ones, else step by step."""
         block_ptr = operator.pattern.block_ptr
         if block_ptr is not None:
-            sets, channels, _ = weights.own.shape
-            itemsize = weights.own.element_size()
-            width = calls.padded_width(channels, weights.own.dtype)
+            sets, channels, _ = weights.w_self.shape
+            itemsize = weights.w_self.element_size()
+            width = calls.padded_width(channels, weights.w_self.dtype)
             largest = int(block_ptr.diff().max()) if block_ptr.numel() > 1 else 0
             if (
                 block_ptr.numel() <= torch.get_num_threads()
@@ -174,19 +189,19 @@ class NativeStepper:
                 block_ptr = None
             else:
                 block_ptr = calls.readable(block_ptr.long())
-        return cls(library, operator, epsilon, activation, block_ptr)
+        return cls(operator, epsilon, activation, library, block_ptr)
 
     def forward(
         self, x: Tensor, weights: Weights, count: int, keep: bool
     ) -> tuple[Tensor, list[Tensor]]:
         """See `Stepper`."""
-        steps = self._steps(weights, count, transposed=False)
-        last, states, active = calls.forward(self.library, steps, x, keep)
+        problem = self._problem(weights, count, transposed=False)
+        last, states, active = calls.forward(self.library, problem, x, keep)
         first = x if keep and self.activation == "tanh" else None
         return last, [tensor for tensor in (states, active, first) if tensor is not None]
 
     def backward(
-        self, grad: Tensor, weights: Weights, count: int, kept: list[Tensor], sums: Weights | None
+        self, grad: Tensor, weights: Weights, count: int, kept: list[Tensor], grads: Weights | None
     ) -> Tensor:
         """See `Stepper`."""
         states, *other = kept
@@ -194,30 +209,35 @@ class NativeStepper:
         first = other[0] if self.activation == "tanh" else None
         return calls.backward(
             self.library,
-            self._steps(weights, count, transposed=True),
+            self._problem(weights, count, transposed=True),
             grad,
             (states, active, first),
-            None if sums is None else (sums.own, sums.neighbour, sums.bias),
+            None if grads is None else (grads.w_self, grads.w_neigh, grads.bias),
         )
 
-    def _steps(self, weights: Weights, count: int, *, transposed: bool) -> calls.Steps:
+    def _problem(self, weights: Weights, count: int, *, transposed: bool) -> Integration:
         pattern = self.operator.pattern
         value = self.operator.transposed_value if transposed else self.operator.value
-        return calls.Steps(
-            csr=pattern.transposed if transposed else pattern.csr,
-            value=calls.readable(value.detach()),
-            own=weights.own,
-            neighbour=weights.neighbour,
-            bias=weights.bias,
-            block_ptr=self.block_ptr,
-            epsilon=self.epsilon,
-            activation=self.activation,
-            count=count,
+        return calls.integration(
+            self.library,
+            pattern.transposed if transposed else pattern.csr,
+            calls.readable(value.detach()),
+            weights.w_self,
+            weights.w_neigh,
+            weights.bias,
+            self.block_ptr,
+            self.epsilon,
+            self.activation,
+            count,
         )
 
 
-def _at(weights: Weights, step: int) -> tuple[Tensor, Tensor, Tensor | None]:
-    """The weights of one step."""
-    which = 0 if weights.own.size(0) == 1 else step
-    bias = None if weights.bias is None else weights.bias[which]
-    return weights.own[which], weights.neighbour[which], bias
+def unsupported_reason(x: Tensor, operator: SparseOperator, weights: Weights) -> str | None:
+    """Why the kernels cannot integrate this; `None` where they can."""
+    if x.dim() != 2:
+        return "states of more than two dimensions"
+    return (
+        calls.unsupported_reason(x, operator.value, *weights.tensors())
+        or calls.unsupported_pattern_reason(operator.pattern.csr)
+        or calls.unsupported_pattern_reason(operator.pattern.transposed)
+    )

@@ -56,7 +56,7 @@ ADGN_API int adgn_use_instruction_set(const char* name) { return adgn::use_instr
 ADGN_API void adgn_use_team(adgn::TeamRunner runner) { adgn::set_team_runner(runner); }
 
 // Asks the system for large pages: fresh memory is then handed out in 2 MB pieces rather than in
-// 4 KB ones, and neighbours are found with fewer look-ups. A wish, not a need.
+// 4 KB ones, and neighbours are found with fewer look-ups. The system may ignore it.
 ADGN_API void adgn_prefer_large_pages(void* memory, Index bytes) {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
     const std::uintptr_t page = std::uintptr_t(sysconf(_SC_PAGESIZE));
@@ -110,10 +110,10 @@ ADGN_API int adgn_check_pattern(const std::int32_t* rowptr, const std::int32_t* 
     }                                                                                              \
     ADGN_API int adgn_backward_##suffix(                                                           \
         const adgn::Integration<T>* problem, const T* grad_out, Index row_step, T* grad_x,         \
-        T* spare, const adgn::Kept<T>* kept, T* grad_own, T* grad_neighbour, T* grad_bias) {       \
+        T* spare, const adgn::Kept<T>* kept, T* grad_w_self, T* grad_w_neigh, T* grad_bias) {       \
         return guarded([&] {                                                                       \
             adgn::integrate_backward<T>(*problem, grad_out, row_step, grad_x, spare, *kept,        \
-                                        grad_own, grad_neighbour, grad_bias);                      \
+                                        grad_w_self, grad_w_neigh, grad_bias);                      \
         });                                                                                        \
     }                                                                                              \
     ADGN_API void adgn_tanh_##suffix(Index count, const T* x, T* out) {                            \

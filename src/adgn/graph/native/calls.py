@@ -2,15 +2,14 @@
 
 import ctypes
 from ctypes import c_int64
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from adgn.graph.checks import check_entries
+from adgn.graph.native.buffers import buffers
 from adgn.graph.native.library import DTYPES, Integration, Kept, Matrix, NativeLibrary
-from adgn.graph.native.rooms import rooms
 
 if TYPE_CHECKING:
     from adgn.graph.operator import CSR
@@ -27,7 +26,7 @@ _FAULTS = {
 }
 
 
-def unfit(*tensors: Tensor) -> str | None:
+def unsupported_reason(*tensors: Tensor) -> str | None:
     """Why the kernels cannot read these tensors; `None` where they can."""
     for tensor in tensors:
         if tensor.device.type != "cpu":
@@ -52,7 +51,7 @@ def readable(tensor: Tensor) -> Tensor:
     return (tensor.clone() if lazy else tensor).contiguous()
 
 
-def unfit_pattern(csr: "CSR") -> str | None:
+def unsupported_pattern_reason(csr: "CSR") -> str | None:
     """Why the kernels cannot read this pattern; `None` where they can."""
     for name, index in (("rowptr", csr.rowptr), ("col", csr.col)):
         if index.device.type != "cpu":
@@ -100,7 +99,7 @@ def check_pattern(library: NativeLibrary, csr: "CSR", block_ptr: Tensor | None =
 
 
 def multiply(library: NativeLibrary, csr: "CSR", value: Tensor, x: Tensor) -> Tensor:
-    """`A @ x` for `x` of shape `[columns, channels]`; both tensors passed `unfit`."""
+    """`A @ x` for `x` of shape `[columns, channels]`; both tensors passed `unsupported_reason`."""
     check_pattern(library, csr)
     _check_values(csr, value)
     if x.dim() != 2 or x.size(0) != csr.shape[1]:
@@ -109,7 +108,7 @@ def multiply(library: NativeLibrary, csr: "CSR", value: Tensor, x: Tensor) -> Te
             f"[{csr.shape[1]}, channels]"
         )
     value, x = readable(value), readable(x)
-    out = rooms.empty(library, (csr.shape[0], x.size(1)), x.dtype)
+    out = buffers.empty(library, (csr.shape[0], x.size(1)), x.dtype)
     library.call(
         "adgn_multiply",
         Matrix(csr.rowptr.data_ptr(), csr.col.data_ptr(), value.data_ptr()),
@@ -178,17 +177,17 @@ def take_blocks(
 ) -> tuple[Tensor, Tensor, Tensor] | None:
     """Some blocks of a block-diagonal matrix, one after the other, as a matrix of their own.
 
-    Args:
-        library: The kernels.
-        csr: The whole matrix.
-        node_ptr: `[all blocks + 1]`; where each block's rows and columns begin.
-        blocks: The numbers of the wanted blocks, in any order.
+    `node_ptr` says where each block's rows and columns begin, `blocks` has the numbers of those
+    wanted, in any order.
 
     Returns:
         `rowptr`, `col`, and the slot of `csr` that each entry comes from; `None` where the kernels
         cannot do it: on other devices, or where 32 bits are too few.
     """
-    if unfit_pattern(csr) is not None or {node_ptr.device.type, blocks.device.type} != {"cpu"}:
+    if unsupported_pattern_reason(csr) is not None or {
+        node_ptr.device.type,
+        blocks.device.type,
+    } != {"cpu"}:
         return None
     blocks, node_ptr = readable(blocks.long()), readable(node_ptr.long())
     check_pattern(library, csr, node_ptr)
@@ -230,52 +229,37 @@ def padded_width(channels: int, dtype: torch.dtype) -> int:
     return -(-channels // step) * step
 
 
-@dataclass(frozen=True)
-class Steps:
-    """Some Euler steps of one integration; tensors are `readable` and passed `unfit`.
+def integration(
+    library: NativeLibrary,
+    csr: "CSR",
+    value: Tensor,
+    w_self: Tensor,
+    w_neigh: Tensor,
+    bias: Tensor | None,
+    block_ptr: Tensor | None,
+    epsilon: float,
+    activation: str,
+    count: int,
+) -> Integration:
+    """Some Euler steps as C++ reads them; tensors are `readable` and have no `unsupported_reason`.
 
-    Attributes:
-        csr: The pattern that is multiplied with: the transpose for the backward pass.
-        value: Its values.
-        own: `[K, d, d]`, where K is 1 or the number of steps.
-        neighbour: `[K, d, d]`.
-        bias: `[K, d]`, or `None`.
-        block_ptr: The blocks to be worked on one by one, or `None` for step by step.
-        epsilon: The step size.
-        activation: A key of `ACTIVATIONS`.
-        count: How many steps.
+    The fields of `Integration` in integrate.hpp say what they are. `csr` is the transpose for the
+    backward pass, and `activation` a key of `ACTIVATIONS`.
     """
-
-    csr: "CSR"
-    value: Tensor
-    own: Tensor
-    neighbour: Tensor
-    bias: Tensor | None
-    block_ptr: Tensor | None
-    epsilon: float
-    activation: str
-    count: int
-
-    def problem(self, library: NativeLibrary) -> Integration:
-        """What C++ is told of it."""
-        check_pattern(library, self.csr, self.block_ptr)
-        _check_values(self.csr, self.value)
-        matrix = Matrix(self.csr.rowptr.data_ptr(), self.csr.col.data_ptr(), self.value.data_ptr())
-        return Integration(
-            matrix,
-            self.csr.shape[0],
-            self.own.size(-1),
-            self.count,
-            self.own.size(0),
-            self.own.data_ptr(),
-            self.neighbour.data_ptr(),
-            _pointer(self.bias),
-            self.epsilon,
-            ACTIVATIONS[self.activation],
-            _pointer(self.block_ptr),
-            0 if self.block_ptr is None else self.block_ptr.numel() - 1,
-            torch.get_num_threads(),
-        )
+    check_pattern(library, csr, block_ptr)
+    _check_values(csr, value)
+    if csr.shape[0] != csr.shape[1]:
+        raise ValueError(f"the operator has shape {list(csr.shape)}; expected [N, N]")
+    problem = Integration(
+        Matrix(csr.rowptr.data_ptr(), csr.col.data_ptr(), value.data_ptr()),
+        *(csr.shape[0], w_self.size(-1), count, w_self.size(0)),
+        *(w_self.data_ptr(), w_neigh.data_ptr(), _pointer(bias)),
+        *(epsilon, ACTIVATIONS[activation]),
+        *(_pointer(block_ptr), 0 if block_ptr is None else block_ptr.numel() - 1),
+        torch.get_num_threads(),
+    )
+    problem.tensors = (csr, value, w_self, w_neigh, bias, block_ptr)  # the memory lives as long
+    return problem
 
 
 # See `Kept` in integrate.hpp: states, active, first.
@@ -283,24 +267,24 @@ KeptTensors = tuple[Tensor | None, Tensor | None, Tensor | None]
 
 
 def forward(
-    library: NativeLibrary, steps: Steps, x: Tensor, keep: bool
+    library: NativeLibrary, problem: Integration, x: Tensor, keep: bool
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
     """The states after the steps, and states and active of `Kept` in integrate.hpp."""
-    _check_states("x", x, steps)
+    _check_states("x", x, problem)
     nodes, channels = x.shape
     width = padded_width(channels, x.dtype)
-    shape = (steps.count, nodes, width)
-    states = rooms.empty(library, shape, x.dtype) if keep else None
-    relu = steps.activation == "relu"
-    active = rooms.empty(library, shape, torch.uint8) if keep and relu else None
-    start = _padded(x, steps, width)
-    out, spare = rooms.empty(library, start.shape, x.dtype), None
-    alternating = not keep or steps.activation == "tanh"
-    if steps.block_ptr is None and alternating and steps.count > 1:
-        spare = rooms.empty(library, start.shape, x.dtype)
+    shape = (problem.steps, nodes, width)
+    states = buffers.empty(library, shape, x.dtype) if keep else None
+    relu = problem.activation == ACTIVATIONS["relu"]
+    active = buffers.empty(library, shape, torch.uint8) if keep and relu else None
+    start = _padded(x, problem, width)
+    out, spare = buffers.empty(library, start.shape, x.dtype), None
+    alternating = not keep or problem.activation == ACTIVATIONS["tanh"]
+    if problem.block_ptr is None and alternating and problem.steps > 1:
+        spare = buffers.empty(library, start.shape, x.dtype)
     library.call(
         "adgn_forward",
-        steps.problem(library),
+        problem,
         start.data_ptr(),
         start.size(1),
         out.data_ptr(),
@@ -313,35 +297,31 @@ def forward(
 
 def backward(
     library: NativeLibrary,
-    steps: Steps,
+    problem: Integration,
     grad: Tensor,
     kept: KeptTensors,
     grad_weights: tuple[Tensor, Tensor, Tensor | None] | None,
 ) -> Tensor:
     """The gradient in the first states; those in the weights are added to `grad_weights`.
 
-    Args:
-        library: The kernels.
-        steps: The steps, with the transposed pattern.
-        grad: `[N, d]`; the gradient in the last states.
-        kept: What `forward` kept, and for tanh the first states.
-        grad_weights: The sums, of `own`, `neighbour` and `bias`; `None` where nobody wants them.
+    `problem` has the transposed pattern, `kept` is what `forward` kept and, for tanh, the first
+    states, and `grad_weights` are those of `w_self`, `w_neigh` and `bias`, if they are needed.
     """
-    _check_states("grad", grad, steps)
+    _check_states("grad", grad, problem)
     nodes, channels = grad.shape
     width = padded_width(channels, grad.dtype)
-    start = _padded(grad, steps, width)
-    grad_x, spare = rooms.empty(library, start.shape, grad.dtype), None
-    if steps.block_ptr is None:
-        arrays = 2 + _MARK_COUNT if steps.activation == "tanh" else 2
-        spare = rooms.empty(library, (arrays, nodes, width), grad.dtype)
+    start = _padded(grad, problem, width)
+    grad_x, spare = buffers.empty(library, start.shape, grad.dtype), None
+    if problem.block_ptr is None:
+        arrays = 2 + _MARK_COUNT if problem.activation == ACTIVATIONS["tanh"] else 2
+        spare = buffers.empty(library, (arrays, nodes, width), grad.dtype)
     states, active, first = kept
     if first is not None:
-        _check_states("x", first, steps)
-        first = _padded(first, steps, width)
+        _check_states("x", first, problem)
+        first = _padded(first, problem, width)
     library.call(
         "adgn_backward",
-        steps.problem(library),
+        problem,
         start.data_ptr(),
         start.size(1),
         grad_x.data_ptr(),
@@ -353,9 +333,9 @@ def backward(
     return _trimmed(grad_x, channels)
 
 
-def _padded(x: Tensor, steps: Steps, width: int) -> Tensor:
+def _padded(x: Tensor, problem: Integration, width: int) -> Tensor:
     """Rows as the kernels take them: padded where they are worked on in place."""
-    if steps.block_ptr is not None or x.size(1) == width:
+    if problem.block_ptr is not None or x.size(1) == width:
         return readable(x)
     return torch.nn.functional.pad(x, (0, width - x.size(1)))
 
@@ -376,11 +356,11 @@ def _check_values(csr: "CSR", value: Tensor) -> None:
         )
 
 
-def _check_states(name: str, states: Tensor, steps: Steps) -> None:
+def _check_states(name: str, states: Tensor, problem: Integration) -> None:
     """C++ takes the number of nodes from the pattern and that of channels from the weights."""
-    nodes, channels = steps.csr.shape[1], steps.own.size(-1)
-    if states.shape != (nodes, channels) or steps.csr.shape[0] != nodes:
+    expected = (problem.nodes, problem.channels)
+    if states.shape != expected:
         raise ValueError(
-            f"{name} has shape {list(states.shape)}, the operator {list(steps.csr.shape)} and the "
-            f"weights {list(steps.own.shape)}; expected [N, d], [N, N] and [K, d, d]"
+            f"{name} has shape {list(states.shape)}; the operator and the weights are for "
+            f"states of shape {list(expected)}"
         )

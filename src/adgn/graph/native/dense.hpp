@@ -11,10 +11,10 @@ namespace ADGN_ISA {
 constexpr int block_rows = 6;
 constexpr int block_vectors = ADGN_BLOCK_VECTORS;
 
-// out[i] = start[i] + own[i] B[:channels] + heard[i] B[channels:] for `rows` rows and `groups`
+// out[i] = start[i] + states[i] B[:channels] + gathered[i] B[channels:] for `rows` rows and `groups`
 // vectors of columns.
 template <class T, int rows, int groups>
-ADGN_INLINE void product_block(const T* const* own, const T* heard, Index channels, Index width,
+ADGN_INLINE void product_block(const T* const* states, const T* gathered, Index channels, Index width,
                                const T* weights, const T* start, Index start_step, T* out) {
     using V = Vector<T>;
     V sum[rows][groups];
@@ -30,7 +30,7 @@ ADGN_INLINE void product_block(const T* const* own, const T* heard, Index channe
         for (int j = 0; j < groups; ++j) column[j] = load<T>(b + j * lanes<T>);
 #pragma GCC unroll 8
         for (int i = 0; i < rows; ++i) {
-            const V a = splat<T>(own[i][k]);
+            const V a = splat<T>(states[i][k]);
 #pragma GCC unroll 8
             for (int j = 0; j < groups; ++j) sum[i][j] += a * column[j];
         }
@@ -41,7 +41,7 @@ ADGN_INLINE void product_block(const T* const* own, const T* heard, Index channe
         for (int j = 0; j < groups; ++j) column[j] = load<T>(b + j * lanes<T>);
 #pragma GCC unroll 8
         for (int i = 0; i < rows; ++i) {
-            const V a = splat<T>(heard[i * width + k]);
+            const V a = splat<T>(gathered[i * width + k]);
 #pragma GCC unroll 8
             for (int j = 0; j < groups; ++j) sum[i][j] += a * column[j];
         }
@@ -53,26 +53,26 @@ ADGN_INLINE void product_block(const T* const* own, const T* heard, Index channe
 }
 
 template <class T, int rows>
-ADGN_INLINE void product_columns(const T* const* own, const T* heard, Index channels, Index width,
+ADGN_INLINE void product_columns(const T* const* states, const T* gathered, Index channels, Index width,
                                  const T* weights, const T* start, Index start_step, T* out) {
     const Index vectors = width / lanes<T>;
     Index j = 0;
     for (; j + block_vectors <= vectors; j += block_vectors)
-        product_block<T, rows, block_vectors>(own, heard, channels, width, weights + j * lanes<T>,
+        product_block<T, rows, block_vectors>(states, gathered, channels, width, weights + j * lanes<T>,
                                               start + j * lanes<T>, start_step,
                                               out + j * lanes<T>);
     for (; j + 2 <= vectors; j += 2)
-        product_block<T, rows, 2>(own, heard, channels, width, weights + j * lanes<T>,
+        product_block<T, rows, 2>(states, gathered, channels, width, weights + j * lanes<T>,
                                   start + j * lanes<T>, start_step, out + j * lanes<T>);
     if (j < vectors)
-        product_block<T, rows, 1>(own, heard, channels, width, weights + j * lanes<T>,
+        product_block<T, rows, 1>(states, gathered, channels, width, weights + j * lanes<T>,
                                   start + j * lanes<T>, start_step, out + j * lanes<T>);
 }
 
-// The product for a tile of `count` rows. `heard`, `start` (unless it is one row, start_step = 0)
-// and `out` have room for tile_rows rows: the last block may work on rows that nobody reads.
+// The product for a tile of `count` rows. `gathered`, `start` (unless it is one row, start_step = 0)
+// and `out` have room for tile_rows rows: the last block may work on rows that are not read.
 template <class T>
-ADGN_INLINE void product_tile(const T* own, const T* heard, Index count, Index channels,
+ADGN_INLINE void product_tile(const T* states, const T* gathered, Index count, Index channels,
                               Index width, const T* weights, const T* start, Index start_step,
                               T* out) {
     const Index blocks = (count + block_rows - 1) / block_rows;
@@ -82,14 +82,14 @@ ADGN_INLINE void product_tile(const T* own, const T* heard, Index count, Index c
     for (Index block = 0; block < blocks; ++block) {
         const T* rows[block_rows];
         for (Index k = 0; k < block_rows; ++k)
-            rows[k] = own + (i + k < count ? i + k : count - 1) * width;
+            rows[k] = states + (i + k < count ? i + k : count - 1) * width;
         if (block < short_blocks) {
-            product_columns<T, block_rows - 1>(rows, heard + i * width, channels, width, weights,
+            product_columns<T, block_rows - 1>(rows, gathered + i * width, channels, width, weights,
                                                start + i * start_step, start_step,
                                                out + i * width);
             i += block_rows - 1;
         } else {
-            product_columns<T, block_rows>(rows, heard + i * width, channels, width, weights,
+            product_columns<T, block_rows>(rows, gathered + i * width, channels, width, weights,
                                            start + i * start_step, start_step, out + i * width);
             i += block_rows;
         }

@@ -77,15 +77,15 @@ void forward_blocks(const Integration<T>& problem, const T* x, Index row_step, T
     const PackedWeights<T> packed(problem, true);
     const std::vector<Index> parts = block_parts(problem, 1);
     const Index d = problem.channels, width = padded<T>(d), size = problem.nodes * width;
-    const Index room = largest_block(problem) * width;
-    const Index per_worker = 2 * room + scratch_size(width);
+    const Index block_size = largest_block(problem) * width;
+    const Index per_worker = 2 * block_size + scratch_size(width);
     Buffer<T> memory(per_worker * problem.threads);
     const bool keeps_x = kept.states && Activation(problem.activation) != Activation::tanh;
     auto work = [&](int part, int worker) {
         T* now = memory.get() + worker * per_worker;
-        T* next = now + room;
+        T* next = now + block_size;
         ForwardTask<T> task = forward_task(problem);
-        task.scratch = next + room;
+        task.scratch = next + block_size;
         for (Index b = parts[part]; b < parts[part + 1]; ++b) {
             const Index begin = problem.block_ptr[b], rows = problem.block_ptr[b + 1] - begin;
             task.begin = begin;
@@ -185,25 +185,25 @@ void recall(BackwardTask<T>& task, const Kept<T>& kept, Index step, Index steps,
 
 template <class T>
 void backward_blocks(const Integration<T>& problem, const T* grad_out, Index row_step, T* grad_x,
-                     const Kept<T>& kept, T* grad_own, T* grad_neighbour, T* grad_bias) {
+                     const Kept<T>& kept, T* grad_w_self, T* grad_w_neigh, T* grad_bias) {
     const PackedWeights<T> packed(problem, false);
     const std::vector<Index> parts = block_parts(problem, 2);
     const Index d = problem.channels, width = padded<T>(d), size = problem.nodes * width;
-    const Index room = largest_block(problem) * width;
-    const Index per_worker = (4 + mark_count) * room + scratch_size(width);
+    const Index block_size = largest_block(problem) * width;
+    const Index per_worker = (4 + mark_count) * block_size + scratch_size(width);
     const bool tanh = Activation(problem.activation) == Activation::tanh;
     const bool shared = problem.weight_sets == 1;
     const int count = int(parts.size()) - 1;
     Buffer<T> memory(per_worker * problem.threads);
-    GradientSums<T> sums(d, grad_own ? count : 0, problem.weight_sets);
+    GradientSums<T> sums(d, grad_w_self ? count : 0, problem.weight_sets);
     auto work = [&](int part, int worker) {
         T* g = memory.get() + worker * per_worker;
-        T* r = g + room;
-        T* r_before = r + room;
-        T* x = r_before + room;
-        T* marks = x + room;
+        T* r = g + block_size;
+        T* r_before = r + block_size;
+        T* x = r_before + block_size;
+        T* marks = x + block_size;
         BackwardTask<T> task = backward_task(problem);
-        task.scratch = marks + mark_count * room;
+        task.scratch = marks + mark_count * block_size;
         for (Index b = parts[part]; b < parts[part + 1]; ++b) {
             const Index begin = problem.block_ptr[b], rows = problem.block_ptr[b + 1] - begin;
             task.begin = begin;
@@ -219,8 +219,8 @@ void backward_blocks(const Integration<T>& problem, const T* grad_out, Index row
                 task.weights = packed.weights(step);
                 task.r = {r, begin};
                 task.r_before = {step > 0 ? r_before : nullptr, begin};
-                recall(task, kept, step, problem.steps, size, {x, begin}, {marks, begin}, room);
-                if (grad_own) {
+                recall(task, kept, step, problem.steps, size, {x, begin}, {marks, begin}, block_size);
+                if (grad_w_self) {
                     task.grad_weights = sums.weights(part, shared ? 0 : step);
                     task.grad_bias = sums.bias(part, shared ? 0 : step);
                 }
@@ -231,15 +231,15 @@ void backward_blocks(const Integration<T>& problem, const T* grad_out, Index row
         }
     };
     run_parts(count, problem.threads, work);
-    if (!grad_own) return;
+    if (!grad_w_self) return;
     for (Index set = 0; set < problem.weight_sets; ++set)
-        sums.add_to(set, grad_own + set * d * d, grad_neighbour + set * d * d,
+        sums.add_to(set, grad_w_self + set * d * d, grad_w_neigh + set * d * d,
                     grad_bias ? grad_bias + set * d : nullptr);
 }
 
 template <class T>
 void backward_layers(const Integration<T>& problem, const T* grad_out, T* g, T* spare,
-                     const Kept<T>& kept, T* grad_own, T* grad_neighbour, T* grad_bias) {
+                     const Kept<T>& kept, T* grad_w_self, T* grad_w_neigh, T* grad_bias) {
     const PackedWeights<T> packed(problem, false);
     const std::vector<Index> parts = parts_of(problem, 2);
     const Index d = problem.channels, width = padded<T>(d), size = problem.nodes * width;
@@ -247,7 +247,7 @@ void backward_layers(const Integration<T>& problem, const T* grad_out, T* g, T* 
     const bool shared = problem.weight_sets == 1;
     const int count = int(parts.size()) - 1;
     Buffer<T> scratch(scratch_size(width) * problem.threads);
-    GradientSums<T> sums(d, grad_own ? count : 0, 1);
+    GradientSums<T> sums(d, grad_w_self ? count : 0, 1);
     T* r = spare;
     T* r_before = spare + size;
     T* marks = spare + 2 * size;
@@ -271,7 +271,7 @@ void backward_layers(const Integration<T>& problem, const T* grad_out, T* g, T* 
             task.r = {r, 0};
             task.r_before = {step > 0 ? r_before : nullptr, 0};
             recall(task, kept, step, problem.steps, size, {kept.first, 0}, {marks, 0}, size);
-            if (grad_own) {
+            if (grad_w_self) {
                 task.grad_weights = sums.weights(part, 0);
                 task.grad_bias = sums.bias(part, 0);
             }
@@ -279,9 +279,9 @@ void backward_layers(const Integration<T>& problem, const T* grad_out, T* g, T* 
         };
         run_parts(count, problem.threads, work);
         std::swap(r, r_before);
-        if (grad_own && (!shared || step == 0)) {
+        if (grad_w_self && (!shared || step == 0)) {
             const Index set = shared ? 0 : step;
-            sums.add_to(0, grad_own + set * d * d, grad_neighbour + set * d * d,
+            sums.add_to(0, grad_w_self + set * d * d, grad_w_neigh + set * d * d,
                         grad_bias ? grad_bias + set * d : nullptr);
             sums.clear();
         }
@@ -302,14 +302,14 @@ void integrate_forward(const Integration<T>& problem, const T* x, Index row_step
 
 template <class T>
 void integrate_backward(const Integration<T>& problem, const T* grad_out, Index row_step, T* grad_x,
-                        T* spare, const Kept<T>& kept, T* grad_own, T* grad_neighbour,
+                        T* spare, const Kept<T>& kept, T* grad_w_self, T* grad_w_neigh,
                         T* grad_bias) {
     if (problem.nodes == 0) return;
     if (problem.block_ptr)
-        backward_blocks(problem, grad_out, row_step, grad_x, kept, grad_own, grad_neighbour,
+        backward_blocks(problem, grad_out, row_step, grad_x, kept, grad_w_self, grad_w_neigh,
                         grad_bias);
     else
-        backward_layers(problem, grad_out, grad_x, spare, kept, grad_own, grad_neighbour,
+        backward_layers(problem, grad_out, grad_x, spare, kept, grad_w_self, grad_w_neigh,
                         grad_bias);
 }
 

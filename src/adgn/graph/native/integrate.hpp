@@ -13,8 +13,8 @@ struct Integration {
     Index channels;
     Index steps;
     Index weight_sets;     // 1: shared by all steps; steps: one set per step
-    const T* own;          // [weight_sets, channels, channels]
-    const T* neighbour;    // [weight_sets, channels, channels]
+    const T* w_self;          // [weight_sets, channels, channels]
+    const T* w_neigh;    // [weight_sets, channels, channels]
     const T* bias;         // [weight_sets, channels], or null
     double epsilon;
     int activation;
@@ -23,7 +23,7 @@ struct Integration {
     int threads;
 };
 
-// What a forward pass keeps for the backward pass; all null where nobody will ask for a gradient.
+// What a forward pass keeps for the backward pass; all null where no gradient is needed.
 template <class T>
 struct Kept {
     T* states;              // [steps, nodes, width]: act(…) for tanh, else x before each step
@@ -41,10 +41,10 @@ void integrate_forward(const Integration<T>&, const T* x, Index row_step, T* out
 constexpr Index mark_count = 3;
 
 // grad_out, grad_x as x and out above. spare: [2, nodes, width], for tanh [2 + mark_count, …],
-// without blocks only. The gradients of the weights are added to what is there; null where nobody
-// wants them.
+// without blocks only. The gradients of the weights are added to what is there; null where
+// they are not needed.
 template <class T>
 void integrate_backward(const Integration<T>&, const T* grad_out, Index row_step, T* grad_x,
-                        T* spare, const Kept<T>&, T* grad_own, T* grad_neighbour, T* grad_bias);
+                        T* spare, const Kept<T>&, T* grad_w_self, T* grad_w_neigh, T* grad_bias);
 
 }  // namespace adgn

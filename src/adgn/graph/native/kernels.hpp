@@ -65,7 +65,7 @@ struct BackwardTask {
     Rows<T> marks;
     Index mark_every, mark_size;
     Rows<T> g;
-    T* grad_weights;      // [2 channels, width], or null where nobody wants them
+    T* grad_weights;      // [2 channels, width], or null where they are not needed
     T* grad_bias;         // [width], or null
     // The step before; `r_before.data` is null where there is none.
     Rows<T> r_before;

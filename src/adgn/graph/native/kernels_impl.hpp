@@ -38,13 +38,13 @@ ADGN_INLINE void update_tile(const ForwardTask<T>& task, Index row, Index count,
 template <class T>
 void forward(const ForwardTask<T>& task) {
     const Index width = task.width;
-    T* heard = task.scratch;
-    T* rate = heard + tile_rows * width;
+    T* gathered = task.scratch;
+    T* rate = gathered + tile_rows * width;
     for (Index row = task.begin; row < task.end; row += tile_rows) {
         const Index stop = row + tile_rows < task.end ? row + tile_rows : task.end;
         const Index count = stop - row;
-        gather_rows<T>(task.matrix, row, stop, task.x, width, heard);
-        product_tile<T>(task.x.data + (row - task.x.origin) * width, heard, count, task.channels,
+        gather_rows<T>(task.matrix, row, stop, task.x, width, gathered);
+        product_tile<T>(task.x.data + (row - task.x.origin) * width, gathered, count, task.channels,
                         width, task.weights, task.bias, 0, rate);
         if (task.activation == Activation::tanh)
             update_tile<T, Activation::tanh>(task, row, count, rate);

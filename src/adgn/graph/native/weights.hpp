@@ -23,8 +23,8 @@ class PackedWeights {
         std::fill_n(weights_.get(), problem.weight_sets * set_size_, T(0));
         std::fill_n(bias_.get(), problem.weight_sets * width_, T(0));
         for (Index set = 0; set < problem.weight_sets; ++set) {
-            pack(problem.own + set * d * d, d, transposed, weights_.get() + set * set_size_);
-            pack(problem.neighbour + set * d * d, d, transposed,
+            pack(problem.w_self + set * d * d, d, transposed, weights_.get() + set * set_size_);
+            pack(problem.w_neigh + set * d * d, d, transposed,
                  weights_.get() + set * set_size_ + d * width_);
             if (problem.bias)
                 std::copy_n(problem.bias + set * d, d, bias_.get() + set * width_);
@@ -63,13 +63,13 @@ class GradientSums {
     T* weights(int part, Index set) { return sums_.get() + (part * sets_ + set) * set_size_; }
     T* bias(int part, Index set) { return weights(part, set) + 2 * d_ * width_; }
 
-    void add_to(Index set, T* own, T* neighbour, T* bias) {
+    void add_to(Index set, T* w_self, T* w_neigh, T* bias) {
         for (int part = 0; part < parts_; ++part) {
             const T* sum = weights(part, set);
             for (Index i = 0; i < d_; ++i)
                 for (Index j = 0; j < d_; ++j) {
-                    own[i * d_ + j] += sum[i * width_ + j];
-                    neighbour[i * d_ + j] += sum[(d_ + i) * width_ + j];
+                    w_self[i * d_ + j] += sum[i * width_ + j];
+                    w_neigh[i * d_ + j] += sum[(d_ + i) * width_ + j];
                 }
             if (bias)
                 for (Index j = 0; j < d_; ++j) bias[j] += sum[2 * d_ * width_ + j];

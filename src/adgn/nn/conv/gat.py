@@ -105,8 +105,8 @@ class GATConv(GraphConvolution, pyg.GATConv):  # type: ignore[misc]
                 "says, which must be at least 0"
             )
         weight = operator.value.unsqueeze(-1)
-        silent = weight == 0 if operator.has_zero_values else None
-        attention = self._attention(sent, *operator.places, weight, silent=silent)
+        mask = weight == 0 if operator.has_zero_values else None
+        attention = self._attention(sent, *operator.places, weight, mask=mask)
         return _per_head(operator, attention, sent)
 
     def _along_edges(self, sent: Tensor, edges: Tensor, features: Tensor) -> Tensor:
@@ -114,7 +114,7 @@ class GATConv(GraphConvolution, pyg.GATConv):  # type: ignore[misc]
         if is_traced(sent) or self.explain:
             return self._along_all_edges(sent, edges, features)
         (source, target), features = edges_with_loops(edges, features, sent.size(0))
-        attention = self._attention(sent, target, source, bonus=self._edge_logits(features))
+        attention = self._attention(sent, target, source, edge_alpha=self._edge_logits(features))
         messages = attention.unsqueeze(-1) * sent.index_select(0, source)
         return torch.zeros_like(sent).index_add(0, target, messages)
 
@@ -128,7 +128,7 @@ class GATConv(GraphConvolution, pyg.GATConv):  # type: ignore[misc]
         count = total.new_zeros(sent.size(0), 1).index_add(0, target, kept)
         features = torch.cat([features, total / count.clamp(min=1)])
         attention = self._attention(
-            sent, *operator.places, weight, self._edge_logits(features), silent=weight == 0
+            sent, *operator.places, weight, self._edge_logits(features), mask=weight == 0
         )
         return _per_head(operator, attention, sent)
 
@@ -143,8 +143,8 @@ class GATConv(GraphConvolution, pyg.GATConv):  # type: ignore[misc]
         target: Tensor,
         source: Tensor,
         weight: Tensor | None = None,
-        bonus: Tensor | None = None,
-        silent: Tensor | None = None,
+        edge_alpha: Tensor | None = None,
+        mask: Tensor | None = None,
     ) -> Tensor:
         r"""$\alpha$ for each pair of target and source and each head, `[pairs, heads]`.
 
@@ -153,36 +153,35 @@ class GATConv(GraphConvolution, pyg.GATConv):  # type: ignore[misc]
             target: `[pairs]`.
             source: `[pairs]`.
             weight: How often a pair counts, `[pairs, 1]`.
-            bonus: Added to the logits, `[pairs, heads]`.
-            silent: Which pairs have weight 0, `[pairs, 1]`; `None`: no pair has.
+            edge_alpha: Added to the logits, `[pairs, heads]`.
+            mask: Which pairs have weight 0, `[pairs, 1]`; `None`: no pair has.
         """
-        heard = (sent * self.att_src).sum(-1)
-        hearing = (sent * self.att_dst).sum(-1)
+        alpha_src = (sent * self.att_src).sum(-1)
+        alpha_dst = (sent * self.att_dst).sum(-1)
         # index_select throughout: the gradient of plain indexing depends on the number of threads.
-        logits = heard.index_select(0, source) + hearing.index_select(0, target)
-        if bonus is not None:
-            logits = logits + bonus
+        logits = alpha_src.index_select(0, source) + alpha_dst.index_select(0, target)
+        if edge_alpha is not None:
+            logits = logits + edge_alpha
         logits = functional.leaky_relu(logits, self.negative_slope)
         # The largest logit of a target is taken off all of them, so that exp cannot overflow.
         index = target.unsqueeze(-1).expand_as(logits)
         counted = logits.detach()
-        if silent is not None:
-            counted = counted.masked_fill(silent, -torch.inf)
-        top = torch.full_like(hearing, -torch.inf).scatter_reduce(0, index, counted, "amax")
-        lead = logits - top.index_select(0, target)
-        if silent is not None:
-            # A pair of weight 0 may lead by any amount, or by ∞ where a target has no other pairs;
-            # its share must be finite before the weight makes it 0.
-            lead = lead.masked_fill(lead == torch.inf, 0.0)
-            lead = lead.clamp(max=math.log(torch.finfo(lead.dtype).max) / 2)
-        shares = lead.exp()
+        if mask is not None:
+            counted = counted.masked_fill(mask, -torch.inf)
+        top = torch.full_like(alpha_dst, -torch.inf).scatter_reduce(0, index, counted, "amax")
+        alpha = logits - top.index_select(0, target)
+        if mask is not None:
+            # The logit of a pair of weight 0 may exceed the largest one by any amount, or by ∞
+            # where a target has no other pairs; alpha must be finite before the weight makes it 0.
+            alpha = alpha.masked_fill(alpha == torch.inf, 0.0)
+            alpha = alpha.clamp(max=math.log(torch.finfo(alpha.dtype).max) / 2)
+        alpha = alpha.exp()
         if weight is not None:
-            shares = shares * weight
-        total = torch.zeros_like(hearing).index_add(0, target, shares)
-        total = torch.where(total == 0, 1.0, total)  # a node that hears nobody
-        return functional.dropout(
-            shares / total.index_select(0, target), self.dropout, self.training
-        )
+            alpha = alpha * weight
+        total = torch.zeros_like(alpha_dst).index_add(0, target, alpha)
+        total = torch.where(total == 0, 1.0, total)  # a node without neighbours
+        alpha = alpha / total.index_select(0, target)
+        return functional.dropout(alpha, self.dropout, self.training)
 
     def __repr__(self) -> str:
         channels = self.heads * self.out_channels if self.concat else self.out_channels
@@ -191,9 +190,9 @@ class GATConv(GraphConvolution, pyg.GATConv):  # type: ignore[misc]
 
 
 def _per_head(operator: Operator, attention: Tensor, sent: Tensor) -> Tensor:
-    """One sparse product per head, with the shares `[entries, heads]` as values."""
+    """One sparse product per head, with the weights `[entries, heads]` as values."""
     heads = [
-        operator.with_values(shares.contiguous()) @ states
-        for shares, states in zip(attention.unbind(1), sent.unbind(1), strict=True)
+        operator.with_values(alpha.contiguous()) @ states
+        for alpha, states in zip(attention.unbind(1), sent.unbind(1), strict=True)
     ]
     return torch.stack(heads, 1)

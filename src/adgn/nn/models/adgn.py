@@ -8,11 +8,11 @@ from torch import Tensor, nn
 
 from adgn.graph import Adjacency
 from adgn.nn.antisymmetric import AntiSymmetricConv, as_one_integration, integrate_layers
+from adgn.nn.checkpointing import Memory, checkpointed
 from adgn.nn.conv import GraphConvolution
 from adgn.nn.models.baseline import Model
 from adgn.nn.registry import ModelOptions, register_model
 from adgn.nn.resolve import Activation
-from adgn.nn.segments import Memory, in_segments
 
 
 class AntiSymmetricPropagation(nn.Module):
@@ -80,7 +80,7 @@ class AntiSymmetricPropagation(nn.Module):
         def modules(first: int, last: int) -> list[object]:
             return [part for layer in layers[first:last] for part in (layer.phi, layer.act)]
 
-        return in_segments(some_layers, x, len(layers), self.memory, modules)
+        return checkpointed(some_layers, x, len(layers), self.memory, modules)
 
     def trajectory(
         self, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None, **kwargs: Any

@@ -1,4 +1,4 @@
-"""Tensors that are remembered must outlive the mode in which they happen to be made."""
+"""Makes tensors that are cached outside of the transform or mode that happens to be active."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,8 +9,8 @@ from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 
 
 @contextmanager
-def lasting(*made_from: Tensor) -> Iterator[None]:
-    """What is made in here from `made_from` serves later too.
+def outside_transforms(*made_from: Tensor) -> Iterator[None]:
+    """What is computed inside from `made_from` can be used after the active transform has ended.
 
     In inference mode results could never be saved for a backward pass, and inside `torch.func.grad`
     and the like they would belong to that transform alone. Where a tensor that goes in belongs to a

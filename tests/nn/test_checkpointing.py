@@ -9,7 +9,7 @@ from torch.nn.utils.parametrizations import spectral_norm
 
 from adgn.graph import graph_operator
 from adgn.nn import ADGN
-from adgn.nn.segments import in_segments, root, segments
+from adgn.nn.checkpointing import checkpointed, segment_length, split_steps
 from tests.graphs import both_ways
 
 GRAPH = both_ways((0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (1, 3))
@@ -135,17 +135,17 @@ def test_steps_are_computed_twice_also_where_each_would_be_a_segment_of_its_own(
 
     def steps(x, first, last):
         for _ in range(first, last):
-            x = in_segments(sine, x, 1, "checkpoint", lambda *_: [])
+            x = checkpointed(sine, x, 1, "checkpoint", lambda *_: [])
         return x
 
     x = torch.ones(1, requires_grad=True)
-    in_segments(steps, x, 9, "checkpoint", lambda *_: []).backward()
+    checkpointed(steps, x, 9, "checkpoint", lambda *_: []).backward()
     assert len(calls) == 2 * 9
 
 
 @pytest.mark.parametrize("count", range(1, 30))
 def test_segments_cover_all_steps_once(count):
-    length = root(count)
-    parts = segments(count, length)
+    length = segment_length(count)
+    parts = split_steps(count, length)
     assert [step for first, last in parts for step in range(first, last)] == list(range(count))
     assert length**2 >= count > (length - 1) ** 2

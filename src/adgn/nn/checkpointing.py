@@ -1,4 +1,4 @@
-"""Many steps in segments, of which only the first states are kept for the gradient."""
+"""Checkpointing: of each segment of steps only the first states are kept for the gradient."""
 
 import functools
 import math
@@ -20,7 +20,7 @@ MEMORIES: tuple[Memory, ...] = ("full", "checkpoint")
 _inside_segment: ContextVar[bool] = ContextVar("inside_segment", default=False)
 
 
-def in_segments(
+def checkpointed(
     steps: Callable[[Tensor, int, int], Tensor],
     x: Tensor,
     count: int,
@@ -47,7 +47,7 @@ def in_segments(
         >>> x = torch.ones(1, requires_grad=True)
         >>> def double(x, first, last):
         ...     return x * 2 ** (last - first)
-        >>> in_segments(double, x, 10, "checkpoint", lambda first, last: [])
+        >>> checkpointed(double, x, 10, "checkpoint", lambda first, last: [])
         tensor([1024.], grad_fn=<MulBackward0>)
     """
     if memory == "full" or is_traced(x):
@@ -63,7 +63,7 @@ def in_segments(
         finally:
             _inside_segment.reset(token)
 
-    for first, last in segments(count, root(count)):
+    for first, last in split_steps(count, segment_length(count)):
         contexts = functools.partial(_contexts, list(modules(first, last)))
         x = checkpoint(segment, x, first, last, use_reentrant=False, context_fn=contexts)
     return x
@@ -99,21 +99,11 @@ def _copies(buffers: dict[str, Tensor | None]) -> dict[str, Tensor | None]:
     return {name: None if b is None else b.detach().clone() for name, b in buffers.items()}
 
 
-def segments(count: int, length: int) -> list[tuple[int, int]]:
-    """The first and last + 1 of the steps of each segment.
-
-    Example:
-        >>> segments(5, 2)
-        [(0, 2), (2, 4), (4, 5)]
-    """
+def split_steps(count: int, length: int) -> list[tuple[int, int]]:
+    """The first and last + 1 of the steps of each segment: (0, 2), (2, 4), (4, 5) of 5 by 2."""
     return [(first, min(first + length, count)) for first in range(0, count, length)]
 
 
-def root(count: int) -> int:
-    """The square root, rounded up.
-
-    Example:
-        >>> [root(count) for count in (1, 4, 5)]
-        [1, 2, 3]
-    """
+def segment_length(count: int) -> int:
+    """How many steps a segment has: the square root of their number, rounded up."""
     return math.isqrt(count - 1) + 1 if count > 1 else 1

@@ -1,10 +1,10 @@
 """Memory for states that is used again and again.
 
 A fresh large array costs more than the arithmetic on it: the system clears every page before it
-hands it out, at every training step anew. So large arrays come back here when nobody holds them
-any more, and serve the next request for exactly as many bytes. A request that none of them fits
-frees all of them first, so that graphs of changing sizes leave nothing behind. What the last step
-needed waits until then, or until `adgn.graph.clear_cache()`.
+hands it out, at every training step anew. So large arrays come back here when nothing refers to
+them any more, and serve the next request for exactly as many bytes. A request that none of them
+fits frees all of them first, so that graphs of changing sizes leave nothing behind. What the last
+step needed waits until then, or until `adgn.graph.clear_cache()`.
 """
 
 import weakref
@@ -16,23 +16,13 @@ from torch import Tensor
 
 from adgn.graph.native.library import NativeLibrary
 
-__all__ = ["LARGE", "Rooms", "rooms"]
+__all__ = ["LARGE", "BufferPool", "buffers"]
 
 LARGE = 2**23  # bytes: a few large pages; below, malloc itself keeps memory
 
 
-class Rooms:
-    """Hands out uninitialised tensors and takes their memory back when they are gone.
-
-    Example:
-        >>> from adgn.graph.backend import native_library
-        >>> own = Rooms()
-        >>> first = own.empty(native_library(), (4096, 1024), torch.float32)
-        >>> address = first.data_ptr()
-        >>> del first
-        >>> own.waiting_bytes, own.empty(None, (1024, 4096), torch.float32).data_ptr() == address
-        (16777216, True)
-    """
+class BufferPool:
+    """Hands out uninitialised tensors and takes their memory back when they are gone."""
 
     def __init__(self) -> None:
         # By size. Memory can come back while another thread, or this one, is in `empty`, and a
@@ -47,14 +37,14 @@ class Rooms:
         size = prod(shape) * dtype.itemsize
         if size < LARGE:
             return torch.empty(shape, dtype=dtype, device="cpu")
-        room = self._take(size)
-        if room is None:
-            room = torch.empty(size, dtype=torch.uint8, device="cpu")
+        buffer = self._take(size)
+        if buffer is None:
+            buffer = torch.empty(size, dtype=torch.uint8, device="cpu")
             if library is not None:
-                library.call("adgn_prefer_large_pages", room.data_ptr(), size)
-        # The tensor holds the array, and the array's end is when nobody holds the tensor.
-        array = room.numpy()
-        weakref.finalize(array, self._take_back, room).atexit = False
+                library.call("adgn_prefer_large_pages", buffer.data_ptr(), size)
+        # The tensor refers to the array, which ends when nothing refers to the tensor.
+        array = buffer.numpy()
+        weakref.finalize(array, self._take_back, buffer).atexit = False
         storage = torch.frombuffer(array, dtype=dtype).untyped_storage()
         # Not a view: torch would forbid to change the result of an autograd function in place.
         return torch.empty(0, dtype=dtype, device="cpu").set_(storage).resize_(tuple(shape))
@@ -66,7 +56,7 @@ class Rooms:
     @property
     def waiting_bytes(self) -> int:
         """How much memory waits to be used again."""
-        return sum(room.nbytes for same in list(self._waiting.values()) for room in list(same))
+        return sum(buffer.nbytes for same in list(self._waiting.values()) for buffer in list(same))
 
     def _take(self, size: int) -> Tensor | None:
         try:
@@ -75,8 +65,8 @@ class Rooms:
             self._waiting.clear()
             return None
 
-    def _take_back(self, room: Tensor) -> None:
-        self._waiting.setdefault(room.nbytes, []).append(room)
+    def _take_back(self, buffer: Tensor) -> None:
+        self._waiting.setdefault(buffer.nbytes, []).append(buffer)
 
 
-rooms = Rooms()
+buffers = BufferPool()
