@@ -6,8 +6,15 @@ from safetensors.torch import load_file
 from torch_geometric.data import Data
 
 from adgn.data import GraphPropertyDataset, GraphTransfer, TreeNeighborsMatch, load
-from adgn.training import TASKS, ConfigError, FullGraph, TaskData, TaskEntry, predict, train
-from adgn.training.config import TaskConfig
+from adgn.training import (
+    ConfigError,
+    FullGraph,
+    TaskData,
+    predict,
+    register_task,
+    train,
+    unregister_task,
+)
 from adgn.training.predictions import csv_text, write_predictions
 
 SMALL = {"min_nodes": 6, "train": (2, 4), "val": (1, 3), "test": (1, 3)}
@@ -36,6 +43,11 @@ def one_graph():
     y, edges = torch.tensor([0, 1, 2, -1, 0]), number[data.edge_index]
     nodes = {"train": [0, 1, 2], "test": [3, 4]}
 
+    @register_task(
+        "one-graph",
+        objective="classification",
+        defaults={"stopping": {"split": "train"}},
+    )
     def build(config, device, progress):
         sources = {
             split: FullGraph(data.x[kept], edges, y, torch.tensor(rows), node_id=kept)
@@ -43,17 +55,8 @@ def one_graph():
         }
         return TaskData(7, 3, "node", sources["train"], sources, {})
 
-    TASKS["one-graph"] = TaskEntry(
-        "one-graph",
-        "own",
-        "a class",
-        "classification",
-        TaskConfig,
-        lambda task, model: {"stopping": {"split": "train"}},
-        build,
-    )
     yield "one-graph"
-    del TASKS["one-graph"]
+    unregister_task("one-graph")
 
 
 def test_nodes_of_one_graph_have_their_numbers_classes_and_probabilities(one_graph, tmp_path):
