@@ -15,7 +15,7 @@ ROOMS = (
     *("selection", "analysis", "experiments", "report", "bench", "cli"),
 )
 ABOVE_ALL = "adgn"  # the package itself: whatever is imported there is imported on first use
-FILES = {"_version", "host"}  # beside the rooms; each may import them
+FILES = {"_version"}  # beside the rooms; each may import them
 
 
 def module_of(path):

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from adgn._util import processes
 from adgn._util.processes import Worker, run_tasks, terminate_as_interrupt
 
 ADD = "tests._util.worker_functions:add"
@@ -133,13 +132,6 @@ def test_workers_stop_when_the_driver_dies(tmp_path, fork):
         return False
 
     wait_until(gone, "end of the workers")
-
-
-def test_modules_that_are_imported_first(start, monkeypatch):
-    monkeypatch.setattr(processes, "imports", ["tests._util.imported_first"])
-    worker = start()
-    worker.give({"numbers": []})
-    assert answer_of(worker).content["imported"]
 
 
 def run(tmp_path, tasks, workers, died=None):

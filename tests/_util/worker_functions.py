@@ -2,7 +2,6 @@
 
 import os
 import signal
-import sys
 
 
 def add(message, stop):
@@ -19,7 +18,6 @@ def add(message, stop):
         "sum": sum(message["numbers"]),
         "process": os.getpid(),
         "threads": os.environ.get("OMP_NUM_THREADS"),
-        "imported": "tests._util.imported_first" in sys.modules,
     }
 
 

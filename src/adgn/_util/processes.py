@@ -29,16 +29,13 @@ from typing import Any, TypeVar
 
 from adgn._util.files import open_to_append
 
-__all__ = ["Answer", "Worker", "imports", "run_tasks", "serve", "terminate_as_interrupt"]
+__all__ = ["Answer", "Worker", "run_tasks", "serve", "terminate_as_interrupt"]
 
 Task = TypeVar("Task")
 _POLL_SECONDS = 0.5
 _STOP_SECONDS = 120.0
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _PROGRAM = "from adgn._util.processes import serve; serve()"
-
-# Modules that every worker imports before anything else: code of a user that registers something.
-imports: list[str] = []
 
 
 @dataclass(frozen=True)
@@ -102,7 +99,7 @@ class Worker:
                 text=True,
                 start_new_session=True,
             )
-        self.give({"function": function, "imports": imports, "fork": self.forks})
+        self.give({"function": function, "fork": self.forks})
         threading.Thread(target=self._listen, daemon=True).start()
 
     def give(self, message: Any) -> None:
@@ -258,8 +255,6 @@ def serve() -> None:
     stop = threading.Event()
     if not begin["fork"]:
         lines = _stoppable(lines, stop)
-    for name in begin["imports"]:
-        importlib.import_module(name)
     module, _, name = begin["function"].partition(":")
     function = getattr(importlib.import_module(module), name)
 

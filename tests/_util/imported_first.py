@@ -1,1 +1,0 @@
-"""Imported by workers before they begin, see `test_processes`."""
