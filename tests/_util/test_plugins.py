@@ -1,12 +1,14 @@
 import os
 import subprocess
 import sys
+import threading
 from importlib.metadata import EntryPoint
 
 import pytest
 
 from adgn._util import plugins
 from adgn._util.plugins import PluginError, load_plugin, load_plugins, loaded_plugins
+from tests.forks import needs_fork, status_of_child
 
 
 @pytest.fixture(autouse=True)
@@ -112,3 +114,55 @@ def test_a_file_that_cannot_be_loaded_is_named_with_the_reason(tmp_path, name, t
 def test_a_module_that_cannot_be_loaded_is_named():
     with pytest.raises(PluginError, match="the plugin no_such_module cannot be loaded: ModuleNot"):
         load_plugin("no_such_module")
+
+
+def test_a_plugin_that_ends_the_program_is_told(tmp_path):
+    file = write(tmp_path, "ends.py", "import sys; sys.exit(3)")
+    with pytest.raises(PluginError, match=r"ends.py cannot be loaded: SystemExit: 3"):
+        load_plugin(file)
+
+
+@pytest.mark.parametrize("name", ["", f"a{os.pathsep}b.py"])
+def test_a_name_that_workers_could_not_read_is_refused(name):
+    with pytest.raises(PluginError, match="is not valid; give a file or a module without"):
+        load_plugin(name)
+
+
+def test_an_installed_plugin_is_loaded_before_any_thread_goes_on(tmp_path, monkeypatch):
+    write(tmp_path, "slow_plugin.py", "import time; time.sleep(0.3); LOADED = True")
+    monkeypatch.syspath_prepend(tmp_path)
+    point = EntryPoint("slow", "slow_plugin", plugins.GROUP)
+    monkeypatch.setattr(plugins, "_installed", [point])
+    seen = []
+
+    def look():
+        load_plugins()
+        seen.append(hasattr(sys.modules.get("slow_plugin"), "LOADED"))
+
+    threads = [threading.Thread(target=look) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == [True, True, True]
+
+
+@needs_fork
+def test_a_process_forked_while_a_plugin_is_loaded_can_load(tmp_path):
+    held = threading.Event()
+    release = threading.Event()
+
+    def hold():
+        with plugins._LOADING:
+            held.set()
+            release.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    file = write(tmp_path, "in_child.py", "")
+    try:
+        assert status_of_child(lambda: load_plugin(file)) == 0
+    finally:
+        release.set()
+        thread.join()

@@ -63,6 +63,12 @@ def test_runs_and_lists(adgn, tmp_path):
     assert f"made with the plugin {file}, which is not loaded: give --plugin {file}" in missing
 
 
+def test_a_missing_aggregation_names_its_plugin(adgn):
+    task = "graph-transfer --set task.distance=2 --set task.train=8 --set loop.max_epochs=1"
+    adgn(f"train {PLUGIN} {task} --set model.phi=own-mean --run-dir run")
+    assert "own_code.py, which is not loaded: give --plugin" in adgn("evaluate run", code=1)
+
+
 @pytest.mark.parametrize("executor", ["local", "ray"])
 def test_selection_on_two_workers(adgn, tmp_path, executor):
     if executor == "ray":

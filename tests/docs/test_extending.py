@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -66,3 +67,31 @@ def test_a_plugin_reaches_a_process_that_loads_it_alone(tmp_path):
         text=True,
     )
     assert "task.nodes" in done.stdout, done.stderr
+
+
+def test_the_same_files_inside_a_copy_of_the_package(tmp_path):
+    """A model and a task of the page where the architecture's page puts those of the package."""
+    package = tmp_path / "src" / "adgn"
+    shutil.copytree(ROOT / "src" / "adgn", package, ignore=shutil.ignore_patterns("__pycache__"))
+    for file, folder in (("lazy_sgc.py", "nn/models"), ("density.py", "tasks")):
+        (package / folder / file).write_text(FILES[file], encoding="utf-8")
+        with (package / folder / "__init__.py").open("a", encoding="utf-8") as imports:
+            name = file.removesuffix(".py")
+            imports.write(f"\nfrom adgn.{folder.replace('/', '.')} import {name} as {name}\n")
+    commands = [
+        "adgn models",
+        "adgn tasks edge-density",
+        "adgn train edge-density --model lazy-sgc --set loop.max_epochs=1 --run-dir run",
+    ]
+    (tmp_path / "run.py").write_text("import adgn; print(adgn.__file__)", encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-c", PERFORM, json.dumps(commands)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(package.parent), "ADGN_PLUGINS": ""},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1] == str(package / "__init__.py")
+    assert "lazy-sgc" in done.stdout
+    assert json.loads((tmp_path / "run" / "result.json").read_text())["task"] == "edge-density"

@@ -52,6 +52,11 @@ def load_plugin(source: str | Path) -> None:
         hello
     """
     name = _absolute(str(source))
+    if not name or os.pathsep in name:
+        raise PluginError(
+            f"plugin={str(source)!r} is not valid; give a file or a module without {os.pathsep!r}, "
+            f"which parts the names in {VARIABLE}"
+        )
     load_plugins()
     _load(name)
     os.environ[VARIABLE] = os.pathsep.join(dict.fromkeys([*_named(), name]))
@@ -60,13 +65,16 @@ def load_plugin(source: str | Path) -> None:
 def load_plugins() -> None:
     """Loads the plugins that the environment names and those that are installed, once each."""
     global _installed
-    if _installed is None:
+    if _installed != []:
         from importlib.metadata import entry_points  # it takes long to import
 
-        _installed = list(entry_points(group=GROUP))
-    while _installed:
-        point = _installed.pop()
-        _load(point.value.partition(":")[0], point)
+        with _LOADING:
+            if _installed is None:
+                _installed = list(entry_points(group=GROUP))
+            for point in list(_installed):
+                _load(point.value.partition(":")[0], point)
+                if point in _installed:  # it may have looked up names, which brings us here too
+                    _installed.remove(point)
     names = _named()
     if names:
         os.environ[VARIABLE] = os.pathsep.join(names)  # absolute: workers have other folders
@@ -102,7 +110,7 @@ def _load(name: str, point: "EntryPoint | None" = None) -> None:
                 _import_file(Path(name))
             else:
                 importlib.import_module(name)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise PluginError(
                 f"the plugin {name} cannot be loaded: {type(error).__name__}: {error}"
             ) from error
@@ -131,3 +139,14 @@ def _import_file(file: Path) -> None:
     except BaseException:
         del sys.modules[name]
         raise
+
+
+def _after_fork() -> None:
+    """In a child: another thread of the parent may have held the lock."""
+    global _LOADING
+    _LOADING = threading.RLock()
+    _under_way.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -38,9 +38,12 @@ def model_rows() -> list[tuple[str, str, str]]:
             for call in node.decorator_list if isinstance(node, ast.ClassDef) else ():
                 if isinstance(call, ast.Call) and ast.unparse(call.func) == "register_model":
                     given = {keyword.arg: keyword.value for keyword in call.keywords}
-                    values = (call.args[0], given["title"], given["paper"])
-                    name, title, paper = map(ast.literal_eval, values)
-                    rows.append((name, title, paper))
+                    name = ast.literal_eval(call.args[0])
+                    shown = [
+                        ast.literal_eval(given[key]) if key in given else usual
+                        for key, usual in (("title", name), ("paper", ""))
+                    ]
+                    rows.append((name, *shown))
     return sorted(rows)
 
 

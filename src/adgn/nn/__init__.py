@@ -10,7 +10,7 @@ from adgn.nn.aggregation import (
 )
 from adgn.nn.antisymmetric import AntiSymmetricConv
 from adgn.nn.embedding import IntegerEmbedding
-from adgn.nn.network import GraphNetwork
+from adgn.nn.network import GraphNetwork, Model
 from adgn.nn.registry import (
     ModelOptions,
     ModelSpec,
@@ -24,7 +24,6 @@ from adgn.nn.registry import (
 # isort: split
 # The models come last: their files may import from here.
 from adgn.nn.models import ADGN
-from adgn.nn.models.baseline import Model
 
 __all__ = [
     "ADGN",

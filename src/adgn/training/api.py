@@ -148,7 +148,8 @@ def resume(
     """
     directory = RunDirectory(run_dir)
     config = _config_on(directory, device)
-    check_run_memory(config)
+    with directory.missing_plugins_named():
+        check_run_memory(config)
     with directory.lock():
         return _run(config, directory, observers, progress)
 
@@ -364,7 +365,8 @@ def _with_best_weights(
 ) -> Prepared:
     weights, about = load_weights(directory.best_file)
     directory.check_weights(config, about)
-    prepared = prepare(config, progress=progress)
+    with directory.missing_plugins_named():
+        prepared = prepare(config, progress=progress)
     load_into(prepared.model, weights, directory.best_file)
     return prepared
 

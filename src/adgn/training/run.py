@@ -175,21 +175,27 @@ class RunDirectory:
                 "`adgn train`"
             )
         try:
-            return resolve_config(read_config(self.config_file))
+            with self.missing_plugins_named():
+                return resolve_config(read_config(self.config_file))
         except ConfigError as error:
-            missing = self._missing_plugins()
-            if missing:
-                raise RunError(
-                    f"the run in {self.path} was made with the plugin {missing[0]}, which is not "
-                    f"loaded: give --plugin {missing[0]}, or call adgn.load_plugin ({error})"
-                ) from error
             raise DamagedRunError(f"{self.config_file} cannot be used: {error}") from error
 
-    def _missing_plugins(self) -> list[str]:
-        if not self.plugins_file.exists():
-            return []
-        names = read_bytes(self.plugins_file, "start the run again").decode().splitlines()
-        return [name for name in names if name not in loaded_plugins()]
+    @contextmanager
+    def missing_plugins_named(self) -> Iterator[None]:
+        """An error in here names the plugins of the run that are not loaded, if there are any."""
+        try:
+            yield
+        except (ConfigError, ValueError) as error:
+            known = self.plugins_file.exists()
+            names = read_bytes(self.plugins_file, "start the run again") if known else b""
+            missing = [n for n in names.decode().splitlines() if n not in loaded_plugins()]
+            if not missing:
+                raise
+            options = " ".join(f"--plugin {name}" for name in missing)
+            raise RunError(
+                f"the run in {self.path} was made with the plugin {', '.join(missing)}, which is "
+                f"not loaded: give {options}, or call adgn.load_plugin ({error})"
+            ) from error
 
     def check_weights(self, config: TrainConfig, about: Mapping[str, Any]) -> None:
         """Raises unless best.safetensors, by its metadata, was trained with the configuration."""

@@ -10,7 +10,7 @@ from adgn.graph import Adjacency
 from adgn.nn.antisymmetric import AntiSymmetricConv, as_one_integration, integrate_layers
 from adgn.nn.checkpointing import Memory, checkpointed
 from adgn.nn.conv import GraphConvolution
-from adgn.nn.models.baseline import Model
+from adgn.nn.network import Model
 from adgn.nn.registry import ModelOptions, register_model
 from adgn.nn.resolve import Activation
 

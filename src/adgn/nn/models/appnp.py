@@ -6,8 +6,8 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from adgn.graph import Operator
-from adgn.nn.models.baseline import Model
 from adgn.nn.models.diffusion import Diffusion, PredictThenPropagateOptions
+from adgn.nn.network import Model
 from adgn.nn.registry import register_model
 
 

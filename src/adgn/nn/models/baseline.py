@@ -1,62 +1,13 @@
-"""What the models share: options checked by the registry, and layers in a row."""
+"""Layers in a row, which many models share."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from typing import Any, Literal
 
 from pydantic import Field
 from torch import Tensor, nn
 
 from adgn.graph import Adjacency
-from adgn.graph.checks import check_count
-from adgn.nn.network import GraphNetwork, Level
 from adgn.nn.registry import ModelOptions
 from adgn.nn.resolve import Activation, resolve_activation
-
-
-class Model(GraphNetwork, ABC):
-    """A network whose propagation is built from the options registered for it.
-
-    Args:
-        in_channels: Features per node; with `encoder="embedding"` how many values each has.
-        hidden_channels: The size of a node's state.
-        out_channels: Outputs per node or graph.
-        num_layers: How many layers.
-        level: `"node"` or `"graph"`.
-        **options: See `model_spec(name).options`.
-    """
-
-    def __init__(
-        self,
-        in_channels: int | Sequence[int],
-        hidden_channels: int,
-        out_channels: int,
-        num_layers: int,
-        *,
-        level: Level = "node",
-        **options: Any,
-    ) -> None:
-        check_count("hidden_channels", hidden_channels)
-        check_count("num_layers", num_layers)
-        if not hasattr(self, "spec"):
-            name = type(self).__name__
-            raise TypeError(f"{name} is not registered; put @register_model(name) before the class")
-        parsed = self.spec.parse(options)
-        super().__init__(
-            in_channels,
-            hidden_channels,
-            out_channels,
-            self.build_propagation(hidden_channels, num_layers, parsed),
-            level=level,
-            encoder=parsed.encoder,
-            readout=parsed.readout,
-            dropout=parsed.dropout,
-        )
-
-    @staticmethod
-    @abstractmethod
-    def build_propagation(channels: int, num_layers: int, options: Any) -> nn.Module:
-        """The module between encoder and readout."""
 
 
 class StackOptions(ModelOptions):

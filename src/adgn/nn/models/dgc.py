@@ -8,8 +8,8 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from adgn.graph import Operator
-from adgn.nn.models.baseline import Model
 from adgn.nn.models.diffusion import Diffusion
+from adgn.nn.network import Model
 from adgn.nn.registry import ModelOptions, register_model
 from adgn.nn.resolve import Activation
 

@@ -6,7 +6,8 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from adgn.nn.conv import GCN2Conv
-from adgn.nn.models.baseline import Model, Stack, StackOptions
+from adgn.nn.models.baseline import Stack, StackOptions
+from adgn.nn.network import Model
 from adgn.nn.registry import register_model
 
 

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from adgn.graph import Adjacency
 from adgn.nn.conv import GatedGraphConv
-from adgn.nn.models.baseline import Model
+from adgn.nn.network import Model
 from adgn.nn.registry import ModelOptions, register_model
 
 

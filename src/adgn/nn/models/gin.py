@@ -5,7 +5,8 @@ from torch import nn
 
 from adgn.nn.conv import GINConv, GINEConv
 from adgn.nn.conv.gin import PerceptronName
-from adgn.nn.models.baseline import Model, Stack, StackOptions
+from adgn.nn.models.baseline import Stack, StackOptions
+from adgn.nn.network import Model
 from adgn.nn.registry import register_model
 
 

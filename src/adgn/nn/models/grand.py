@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from adgn.graph import Adjacency, Operator
 from adgn.nn.conv import GATConv
 from adgn.nn.conv.base import scaled
-from adgn.nn.models.baseline import Model
+from adgn.nn.network import Model
 from adgn.nn.registry import ModelOptions, register_model
 from adgn.nn.resolve import Activation, resolve_activation
 

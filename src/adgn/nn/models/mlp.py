@@ -5,7 +5,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from adgn.graph import Adjacency
-from adgn.nn.models.baseline import Model, Stack, StackOptions
+from adgn.nn.models.baseline import Stack, StackOptions
+from adgn.nn.network import Model
 from adgn.nn.registry import register_model
 
 

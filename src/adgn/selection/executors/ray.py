@@ -87,6 +87,7 @@ class RayExecutor:
     def _connect(self, ray: Any) -> None:
         if self.address is None:
             ray.init(
+                address="local",  # one of its own, also where another runs on this machine
                 num_cpus=max(available_cores(), self.workers * self.threads),
                 include_dashboard=False,
                 logging_level="error",
