@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-FILE = Path(__file__).parents[1] / "own_code.py"
+FILE = Path(__file__).parents[1] / "helpers" / "own_code.py"
 PLUGIN = "--plugin own_code.py"
 # Several commands in one process, as imports take most of the time.
 PROGRAM = """

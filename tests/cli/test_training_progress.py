@@ -1,5 +1,7 @@
+import pytest
+
 from adgn.cli.training_progress import shown_progress
-from adgn.training import train
+from adgn.training import LearnedNothingWarning, train
 
 
 def settings(epochs):
@@ -11,7 +13,7 @@ def settings(epochs):
 
 
 def test_few_lines_however_many_epochs(capsys):
-    with shown_progress("label") as shown:
+    with shown_progress("label") as shown, pytest.warns(LearnedNothingWarning):
         train(settings(30), observers=[shown.observer])
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith("label: epoch 1/30, loss ")

@@ -617,7 +617,9 @@ def test_a_hook_on_a_layer_sees_its_states():
 
 
 def test_memory_is_checked_when_the_layer_is_made():
-    with pytest.raises(ValueError, match="memory='half' is not known"):
+    with pytest.raises(
+        ValueError, match="memory='half' is not valid for adgn: input should be 'full' or"
+    ):
         model(memory="half")
 
 

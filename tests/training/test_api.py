@@ -98,7 +98,7 @@ def test_a_configuration_without_a_network_does_not_block_its_directory(tiny, tm
     with pytest.raises(ValueError) as error:
         train(tiny, model={**tiny["model"], **bad}, run_dir=tmp_path / "run")
     assert len(str(error.value).splitlines()) == 1
-    assert [path.name for path in (tmp_path / "run").iterdir()] in ([], [".lock"])
+    assert [path.name for path in (tmp_path / "run").glob("*")] in ([], [".lock"])
     assert train(tiny, run_dir=tmp_path / "run").epochs == 4
 
 

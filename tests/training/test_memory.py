@@ -39,7 +39,11 @@ def test_the_estimate_is_within_a_factor_of_two_of_what_is_measured(tmp_path):
         transfer(1000, 10, hidden_channels=64, num_layers=40),
         transfer(1000, 10, name="gin", hidden_channels=64, num_layers=15),
     ]
-    program = [sys.executable, Path(__file__).with_name("measured_memory.py"), tmp_path]
+    program = [
+        sys.executable,
+        Path(__file__).parents[1] / "helpers" / "measured_memory.py",
+        tmp_path,
+    ]
     done = subprocess.run(
         [*program, *map(json.dumps, configs)], capture_output=True, text=True, check=False
     )
