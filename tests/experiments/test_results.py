@@ -1,3 +1,5 @@
+import os
+
 import pytest
 
 from adgn.experiments.errors import ReproductionError
@@ -34,4 +36,13 @@ def test_a_deeply_nested_file_is_told(tmp_path, plan, file):
     (tmp_path / file).write_text("[" * 100_000)
     with pytest.raises(ReproductionError, match=r"is damaged .*nested more than 100"):
         results.open("smoke")
+        results.begin(plan)
+
+
+def test_a_pipe_in_the_place_of_a_file_is_told(tmp_path, plan):
+    results = ResultsDirectory(tmp_path)
+    results.begin(plan)
+    results.cell_file(plan).unlink()
+    os.mkfifo(results.cell_file(plan))
+    with pytest.raises(ReproductionError, match=r"it is not a file; put the file back"):
         results.begin(plan)

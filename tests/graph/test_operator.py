@@ -79,9 +79,10 @@ def symmetric_operator(requires_grad=False):
 
 
 @pytest.mark.parametrize("serving", BACKENDS)
-def test_gradients_follow_values_that_are_learned(serving):
+@pytest.mark.parametrize("fused", [False, True])  # a fused step does not count as a change
+def test_gradients_follow_values_that_are_learned(serving, fused):
     operator = symmetric_operator(requires_grad=True)
-    optimizer = torch.optim.SGD([operator.value], lr=1.0)
+    optimizer = torch.optim.Adam([operator.value], lr=1.0, fused=fused)
     x = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
     with set_backend(serving):
         for _ in range(3):

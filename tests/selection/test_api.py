@@ -333,9 +333,11 @@ def test_a_damaged_study_json_is_told(tmp_path, content):
         select("graph-transfer", study="s", folder=tmp_path, executor=Nowhere())
     assert place.storage("sqlite:///other.db") == "sqlite:///other.db"
     place.about.unlink()
-    place.about.mkdir()
-    with pytest.raises(SelectionError, match=r"study\.json cannot be read"):
-        place.storage(None)
+    for make in (os.mkfifo, os.mkdir):
+        make(place.about)
+        with pytest.raises(SelectionError, match=r"study\.json cannot be read .*not a file"):
+            place.storage(None)
+        (os.unlink if make is os.mkfifo else os.rmdir)(place.about)
 
 
 def test_a_study_can_be_moved_with_its_folder(tiny):

@@ -156,6 +156,12 @@ def test_signs_of_life_must_be_shorter_than_the_grace(url):
         ("postgresql://me@SECRET@host/db", "postgresql://***"),
         ("postgresql://me:a@SECRET@host/db", "postgresql://***"),
         ("postgresql://host/me:SECRET", "postgresql://***"),
+        ("postgresql://host/db?user=me;password=SECRET", "postgresql://***"),
+        ("postgresql://host/db?user=me?password=SECRET", "postgresql://***"),
+        ("postgresql://host/db?user=me,password=SECRET", "postgresql://***"),
+        ("postgresql://host/db&password=SECRET", "postgresql://***"),
+        ("postgresql://host/db password=SECRET", "postgresql://***"),
+        ("postgresql://host/db?host=other password=SECRET", "postgresql://***"),
     ],
 )
 def test_a_password_is_hidden_wherever_it_stands(url, shown):
@@ -205,6 +211,14 @@ def test_what_a_database_says_is_shown_without_the_password():
     with expected as error, storage_errors(url):
         raise told
     assert "SECRET" not in str(error.value)
+
+
+def test_what_a_database_says_of_a_url_with_a_slip_is_not_shown():
+    told = sqlalchemy.exc.OperationalError("", {}, ValueError("failed to resolve 'RET@host'"))
+    url = "postgresql://me:SEC@RET@host/db"
+    with pytest.raises(StorageError, match="ValueError") as error, storage_errors(url):
+        raise told
+    assert "RET" not in str(error.value)
 
 
 def test_a_file_that_is_no_database_is_told(url, tmp_path):

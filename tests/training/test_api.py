@@ -102,6 +102,13 @@ def test_a_configuration_without_a_network_does_not_block_its_directory(tiny, tm
     assert train(tiny, run_dir=tmp_path / "run").epochs == 4
 
 
+def test_a_damaged_result_is_told_when_a_run_goes_on(tiny, tmp_path):
+    train(tiny, run_dir=tmp_path)
+    (tmp_path / "result.json").write_text("garbage")
+    with pytest.raises(DamagedRunError, match=r"result\.json is damaged"):
+        resume(tmp_path)
+
+
 def test_with_and_without_a_directory_the_same_comes_out(tiny, tmp_path):
     on_disk, in_memory = train(tiny, run_dir=tmp_path / "run"), train(tiny)
     assert on_disk.scores == in_memory.scores

@@ -117,15 +117,19 @@ class WaitAfterAStep(Observer):
         assert self.go_on.wait(60)
 
 
-def test_a_second_run_in_another_thread_is_refused_and_changes_nothing(tiny, tmp_path):
+def test_a_second_run_in_another_thread_is_refused_and_changes_nothing(tiny, tmp_path, monkeypatch):
     alone = train(tiny)
     before = torch.get_rng_state()
     first, results = WaitAfterAStep(), []
     thread = threading.Thread(target=lambda: results.append(train(tiny, observers=[first])))
     thread.start()
     assert first.waiting.wait(60)
-    with pytest.raises(TrainingError, match=r"another thread of this process is training"):
-        train(tiny, run_dir=tmp_path / "run")
+    drawing = torch.get_rng_state()
+    with monkeypatch.context() as patched:
+        patched.setattr("torch.set_rng_state", lambda state: pytest.fail("a generator is set"))
+        with pytest.raises(TrainingError, match=r"another thread of this process is training"):
+            train(tiny, run_dir=tmp_path / "run")
+    assert torch.get_rng_state().equal(drawing)
     assert not (tmp_path / "run" / "config.toml").exists()
     first.go_on.set()
     thread.join()

@@ -17,6 +17,7 @@ from adgn.graph import Adjacency
 from adgn.nn import build_model
 from adgn.training import PackedBatches, open_run
 from adgn.training.memory import parameter_bytes
+from adgn.training.seeding import own_randomness
 
 __all__ = ["Subject", "analyze", "load_run", "untrained", "untrained_subject"]
 
@@ -212,6 +213,5 @@ def untrained(
     seed: int,
 ) -> nn.Module:
     """A model with one output per node, its weights drawn from the seed."""
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
+    with own_randomness(seed):
         return build_model(name, in_channels, hidden_channels, 1, num_layers, **options)

@@ -256,6 +256,8 @@ def read_record(path: Path, kind: type[_R], error_kind: type[Exception]) -> _R:
             file and what to do.
     """
     remedy = "put the file back, or move it away and run `adgn reproduce` on the directory again"
+    if path.exists() and not path.is_file():  # a pipe would be waited for
+        raise error_kind(f"cannot read {path}: it is not a file; {remedy}")
     try:
         content = parse_json(path.read_text(encoding="utf-8"))
     except ValueError as error:

@@ -246,8 +246,12 @@ class SparseOperator:
         return float(first) if first.numel() and bool((self.value == first).all()) else None
 
     def _of_values(self, name: str, work_out: Callable[[], Result]) -> Result:
-        """What `work_out` returns, worked out anew where the values have changed since."""
-        state = tensor_state(self.value)
+        """What `work_out` returns, worked out anew where the values have changed since.
+
+        Of learned values nothing is remembered: torch's fused optimisers change them without
+        counting the change.
+        """
+        state = None if self.value.requires_grad else tensor_state(self.value)
         known: dict[str, tuple[object, Result]] = self.__dict__.setdefault("_known", {})
         if state is None:
             return work_out()

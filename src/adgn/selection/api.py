@@ -10,6 +10,7 @@ import optuna
 from filelock import FileLock
 from optuna.study import Study
 
+from adgn._util.files import read_file
 from adgn._util.jsontext import parse_json
 from adgn._util.names import check_name
 from adgn._util.processes import terminate_as_interrupt
@@ -65,15 +66,16 @@ class StudyFolder:
         if given is not None:
             return given
         try:
-            known = parse_json(self.about.read_bytes())
-            study, url, needs_password = (
-                known[key] for key in ("study", "storage", "needs_password")
-            )
+            known = parse_json(read_file(self.about))
+            keys = ("study", "storage", "needs_password")
+            if not isinstance(known, dict) or any(key not in known for key in keys):
+                raise ValueError(f"it does not have {', '.join(keys)}")
+            study, url, needs_password = (known[key] for key in keys)
         except (FileNotFoundError, NotADirectoryError):
             return sqlite_url(self.path)
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError) as error:
             raise SelectionError(
-                f"{self.about} cannot be read ({error!r}); give the study's --storage, or, if its "
+                f"{self.about} cannot be read ({error}); give the study's --storage, or, if its "
                 "study.db is in the folder, move this file away"
             ) from error
         if study != self.name:

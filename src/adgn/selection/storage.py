@@ -276,6 +276,8 @@ def _cause(error: BaseException, url: str) -> str:
         error = error.__cause__
     cause = getattr(error, "orig", None) or error
     text = str(cause).strip().splitlines()[0] if str(cause).strip() else type(cause).__name__
+    if _misplaced(make_url(url)):  # what it says may hold a piece of the password
+        return type(cause).__name__
     for secret in _secrets(make_url(url)):
         text = text.replace(secret, _HIDDEN)
     return text
@@ -322,11 +324,13 @@ def _secrets(url: URL) -> list[str]:
 
 
 def _misplaced(url: URL) -> bool:
-    """Whether a part may hold a piece of the password, as after a slip with `@`, `:` or `/`."""
+    """Whether a part may hold a piece of the password, as after a slip with a sign."""
     names = [url.username or "", url.host or ""]
     if not url.drivername.startswith("sqlite"):  # whose database is a path
         names.append((url.database or "").replace(":", "@"))
-    return any("@" in name for name in names)
+    plain = [value for key, value in url.query.items() if key in _PLAIN_QUERY]
+    names += [part for value in plain for part in ([value] if isinstance(value, str) else value)]
+    return any(sign in name for name in names for sign in "@=&;?, ")
 
 
 def _scheme(url: str) -> str:

@@ -262,8 +262,8 @@ def _run(
         prepared = prepare(config, observers=observers, progress=progress)
         return _fit(prepared, None, evaluate_test)
     state = directory.load_state(config)
-    finished = directory.result() if state is None else None
-    if finished is not None:  # its state was removed to save room
+    finished = directory.result()  # a damaged one is told, whatever else is there
+    if finished is not None and state is None:  # its state was removed to save room
         return _finished(config, directory, finished, progress, evaluate_test)
     prepared = prepare(config, observers=observers, progress=progress)
     # Only now: a configuration that nothing can be made of must not be left in the directory.

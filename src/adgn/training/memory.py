@@ -11,6 +11,7 @@ from adgn._util.memory import check_memory
 from adgn.training.config import ModelConfig, TrainConfig
 from adgn.training.devices import resolve_device
 from adgn.training.models import build_network
+from adgn.training.seeding import own_randomness
 from adgn.training.tasks import TaskSize, task_entry
 
 __all__ = ["MemoryNeed", "check_run_memory", "estimate_memory", "parameter_bytes"]
@@ -100,13 +101,13 @@ def parameter_bytes(build: Callable[[int], nn.Module], num_layers: int, copies: 
         >>> parameter_bytes(lambda n: nn.Sequential(*[nn.Linear(9, 9)] * n), 10)
         360.0
     """
-    try:
-        with torch.random.fork_rng(devices=[]), torch.device("meta"):
-            one, two = (
-                sum(weight.numel() for weight in build(layers).parameters()) for layers in (1, 2)
-            )
-    except (RuntimeError, TypeError, OverflowError):  # more numbers than can be counted
-        return math.inf
+    # Some modules draw from the generator here too, which may be in use by another thread.
+    with own_randomness(0):
+        try:
+            with torch.device("meta"):
+                one, two = (sum(w.numel() for w in build(n).parameters()) for n in (1, 2))
+        except (RuntimeError, TypeError, OverflowError):  # more numbers than can be counted
+            return math.inf
     objects = _LAYER_BYTES if two > one else 0  # else one layer is used again and again
     return _FLOAT * copies * one + (_FLOAT * copies * (two - one) + objects) * (num_layers - 1.0)
 
