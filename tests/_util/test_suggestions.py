@@ -56,3 +56,7 @@ def test_two_swapped_letters_lead_back(name, data):
 def test_only_a_choice_is_suggested(value, choices):
     near = nearest(value, choices)
     assert near is None or near in choices
+
+
+def test_a_long_name_is_cut_in_the_message():
+    assert len(str(unknown_name("task", "x" * 300, ["sssp"]))) < 120

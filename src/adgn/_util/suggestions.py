@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from difflib import SequenceMatcher
 from types import MappingProxyType
 
+from adgn._util.names import shortened
+
 __all__ = ["did_you_mean", "nearest", "unknown_name"]
 
 _NONE: Mapping[str, str] = MappingProxyType({})
@@ -29,7 +31,7 @@ def unknown_name(
     near = nearest(value, [*names, *aliases])
     hint = did_you_mean(near and aliases.get(near, near))
     return ValueError(
-        f"{argument}={value!r} is not known.{hint} Choose one of: {', '.join(names)}."
+        f"{argument}={shortened(value)} is not known.{hint} Choose one of: {', '.join(names)}."
     )
 
 
