@@ -1,6 +1,7 @@
 import gc
 import sys
 import threading
+import time
 import weakref
 
 import pytest
@@ -270,8 +271,10 @@ def test_counting_entries_beside_a_thread_that_makes_and_loses_them(hasty_thread
     thread = threading.Thread(target=work)
     thread.start()
     try:
-        sizes = {cache_info()["size"] for _ in range(5000)}
-        assert len(sizes) > 1
+        sizes, end = set(), time.monotonic() + 60
+        while len(sizes) < 20 and time.monotonic() < end:  # until the thread was seen at work
+            sizes |= {cache_info()["size"] for _ in range(5000)}
+        assert len(sizes) >= 20
     finally:
         stop.set()
         thread.join()
