@@ -40,9 +40,11 @@ class CSR:
     def row(self) -> Tensor:
         """The row of each slot, `[slots]`."""
         with outside_transforms(self.rowptr, self.col):
-            counts = self.rowptr.diff()
-            rows = torch.arange(self.shape[0], device=self.col.device, dtype=self.col.dtype)
-            return rows.repeat_interleave(counts, output_size=self.col.numel())
+            # How many rows have begun, but for the first, is the row of a slot. (Not
+            # repeat_interleave: torch's threads, which it always asks for, hang in a forked child.)
+            begun = self.col.new_zeros(self.col.numel() + 1)
+            begun.index_add_(0, self.rowptr[1:-1].long(), begun.new_ones(max(0, self.shape[0] - 1)))
+            return begun[:-1].cumsum(0, dtype=self.col.dtype)
 
 
 @dataclass(frozen=True, eq=False)
