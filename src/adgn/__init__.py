@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # imported on first use: torch takes seconds
     from adgn._util.plugins import load_plugin
     from adgn._version import __version__
     from adgn.analysis.subject import analyze
+    from adgn.data import Graph
     from adgn.nn import ADGN, AntiSymmetricConv, build_model
     from adgn.selection import select
     from adgn.training import (
@@ -40,6 +41,7 @@ provide("task", "adgn.tasks")  # `training` finds there what a later room regist
 __all__ = [
     "ADGN",
     "AntiSymmetricConv",
+    "Graph",
     "RunResult",
     "TrainConfig",
     "Trainer",

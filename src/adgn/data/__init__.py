@@ -1,4 +1,4 @@
-"""Tasks and data sets of the paper, with the protocols that make numbers comparable."""
+"""Data sets of the paper, with the protocols that make numbers comparable, and users' graphs."""
 
 from typing import TYPE_CHECKING
 
@@ -15,8 +15,11 @@ if TYPE_CHECKING:  # imported on first use: tables of names need no torch
         verify,
     )
     from adgn.data.components import largest_component
-    from adgn.data.errors import DamagedFileError, DataError, MissingFileError
+    from adgn.data.errors import DamagedFileError, DataError, GraphInputError, MissingFileError
     from adgn.data.nodes import load
+    from adgn.data.own.graph import Graph
+    from adgn.data.own.preprocessing import Features, Preprocessing
+    from adgn.data.own.targets import TargetEncoder
     from adgn.data.packed import PackedDataset, PackedGraphs
     from adgn.data.property import GraphPropertyDataset
     from adgn.data.property_settings import PropertySettings
@@ -52,7 +55,10 @@ __all__ = [
     "DamagedFileError",
     "DataError",
     "DatasetInfo",
+    "Features",
     "FileState",
+    "Graph",
+    "GraphInputError",
     "GraphPropertyDataset",
     "GraphTransfer",
     "MissingFileError",
@@ -60,8 +66,10 @@ __all__ = [
     "NodeSplit",
     "PackedDataset",
     "PackedGraphs",
+    "Preprocessing",
     "PropertySettings",
     "PropertyTarget",
+    "TargetEncoder",
     "TreeNeighborsMatch",
     "constant_predictor_score",
     "data_root",

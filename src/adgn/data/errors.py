@@ -1,6 +1,6 @@
 """What can go wrong with a data set on disk."""
 
-__all__ = ["DamagedFileError", "DataError", "MissingFileError"]
+__all__ = ["DamagedFileError", "DataError", "GraphInputError", "MissingFileError"]
 
 
 class DataError(RuntimeError):
@@ -13,3 +13,7 @@ class MissingFileError(DataError, FileNotFoundError):
 
 class DamagedFileError(DataError):
     """A file is truncated, changed, or not what its name says."""
+
+
+class GraphInputError(DataError, ValueError):
+    """A user's table or graph cannot be used; the message names the place and the remedy."""

@@ -1,0 +1,231 @@
+"""A graph of the user, or many: columns as they came, edges as positions of nodes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import torch
+from torch import Tensor
+
+from adgn.data.errors import GraphInputError
+from adgn.graph.checks import check_edge_index
+
+__all__ = ["Graph", "Level"]
+
+Level = Literal["node", "graph"]
+_NO_COLUMNS = pa.table({})
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Graph:
+    """One or many graphs as the user has them: raw columns, not yet features.
+
+    Make one with `from_tables`, `from_arrays`, `from_networkx`, `from_igraph`, `from_pyg`,
+    `from_graphml` or `from_folder`. Many graphs are one disconnected graph, the nodes of each
+    beside one another.
+
+    Args:
+        ids: One id per node, strings or integers, unique within a graph.
+        edge_index: `[2, E]`, positions of sources and targets; both directions of each edge where
+            the graph is not directed.
+        node_columns: The columns that become features, one row per node; may have none.
+        x: Features given as an array, `[num_nodes, F]`: dense float32, or torch CSR.
+        feature_names: The names of the columns of `x`.
+        edge_weight: `[E]`, float32.
+        directed: Whether edges have a direction.
+        edge_columns: The columns of edges that become features, one row per edge of the input.
+        edge_ends: `[2, R]`, the ends of the edges that `edge_columns` is about. Edges that the
+            input lists twice are one edge in `edge_index` and two rows here.
+        target: What is to be predicted, one row per node or, at level `"graph"`, per graph; null
+            where it is unknown.
+        level: Whether nodes or whole graphs are predicted.
+        graph_of_node: `[num_nodes]`, never decreasing; `None`: one graph.
+        graph_ids: One id per graph.
+        groups: A column for the split: rows of one group stay together.
+        time: A column for the split: later rows validate.
+        split: A column with `"train"`, `"valid"` and `"test"`.
+        notes: What was left out, joined or assumed, each with a count.
+        origin: What messages call the input, such as `nodes.csv`.
+
+    Example:
+        >>> graph = Graph.from_arrays(
+        ...     [[0.5], [1.5], [3.0]], edge_index=[[0, 1], [1, 2]], y=["a", "b", None]
+        ... )
+        >>> graph
+        Graph(3 nodes, 2 edges, directed, x: 1 feature, target: y, 2 of 3 nodes labelled)
+        >>> graph.labelled
+        tensor([0, 1])
+    """
+
+    ids: pa.Array
+    edge_index: Tensor
+    node_columns: pa.Table = field(default_factory=lambda: _NO_COLUMNS)
+    x: Tensor | None = None
+    feature_names: tuple[str, ...] | None = None
+    edge_weight: Tensor | None = None
+    directed: bool = True
+    edge_columns: pa.Table | None = None
+    edge_ends: Tensor | None = None
+    target: pa.Table | None = None
+    level: Level = "node"
+    graph_of_node: Tensor | None = None
+    graph_ids: pa.Array | None = None
+    groups: pa.Array | None = None
+    time: pa.Array | None = None
+    split: pa.Array | None = None
+    notes: tuple[str, ...] = ()
+    origin: str = "the graph"
+
+    def __post_init__(self) -> None:
+        if self.num_nodes == 0:
+            raise GraphInputError(f"{self.origin} has no nodes; give at least one")
+        check_edge_index(self.edge_index, self.num_nodes)
+        nodes, rows = self.num_nodes, self.num_rows
+        for name, length, expected in (
+            ("node_columns", self.node_columns.num_rows, nodes),
+            ("x", None if self.x is None else self.x.shape[0], nodes),
+            ("edge_weight", _length(self.edge_weight), self.num_edges),
+            ("graph_of_node", _length(self.graph_of_node), nodes),
+            ("target", None if self.target is None else self.target.num_rows, rows),
+            ("groups", _length(self.groups), rows),
+            ("time", _length(self.time), rows),
+            ("split", _length(self.split), rows),
+        ):
+            if name == "node_columns" and not self.node_columns.num_columns:
+                continue
+            if length is not None and length != expected:
+                raise GraphInputError(
+                    f"{name} has {length:,} rows; {self.origin} needs {expected:,}: "
+                    f"{nodes:,} nodes, {self.num_graphs:,} graph(s), level={self.level!r}"
+                )
+
+    @property
+    def num_nodes(self) -> int:
+        """The number of nodes of all graphs."""
+        return len(self.ids)
+
+    @property
+    def num_edges(self) -> int:
+        """The number of entries of `edge_index`."""
+        return self.edge_index.shape[1]
+
+    @property
+    def num_graphs(self) -> int:
+        """The number of graphs, 1 where there is no graph id."""
+        return 1 if self.graph_ids is None else len(self.graph_ids)
+
+    @property
+    def num_rows(self) -> int:
+        """The number of things that can be predicted: nodes or graphs."""
+        return self.num_nodes if self.level == "node" else self.num_graphs
+
+    @property
+    def row_ids(self) -> pa.Array:
+        """The id of each thing that can be predicted: of nodes or of graphs."""
+        if self.level == "node":
+            return self.ids
+        return pa.array([0]) if self.graph_ids is None else self.graph_ids
+
+    @property
+    def labelled(self) -> Tensor:
+        """The positions of the rows whose target is known, in all of its columns."""
+        if self.target is None:
+            return torch.empty(0, dtype=torch.long)
+        known = np.ones(self.num_rows, dtype=bool)
+        for column in self.target.columns:
+            known &= column.is_valid().to_numpy()
+        return torch.from_numpy(known.nonzero()[0])
+
+    def with_target(self, values: Any, name: str | Sequence[str] = "y") -> "Graph":
+        """The same graph with another target.
+
+        Args:
+            values: One row per node or graph: an array, list, Arrow array or table; null or NaN,
+                or -1 in an array of integers, where it is unknown. `None`: no target.
+            name: Its name; as many names as columns.
+
+        Example:
+            >>> graph = Graph.from_arrays([[1.0], [2.0]], [[0], [1]])
+            >>> graph.with_target([0.5, None], "price").labelled
+            tensor([0])
+        """
+        from adgn.data.own.arrays import target_table
+
+        target, notes = target_table(values, name)
+        return replace(self, target=target, notes=(*self.notes, *notes))
+
+    def __repr__(self) -> str:
+        parts = [f"{self.num_nodes:,} nodes", f"{self.num_edges:,} edges"]
+        if self.graph_ids is not None:
+            parts.insert(0, f"{self.num_graphs:,} graphs")
+        parts.append("directed" if self.directed else "undirected")
+        if self.edge_weight is not None:
+            parts.append("weighted")
+        if self.node_columns.num_columns:
+            parts.append(f"{_counted(self.node_columns.num_columns, 'column')}")
+        if self.x is not None:
+            parts.append(f"x: {_counted(self.x.shape[1], 'feature')}")
+        if self.target is not None:
+            parts.append(f"target: {', '.join(self.target.column_names)}")
+            parts.append(f"{self.labelled.numel():,} of {self.num_rows:,} {self.level}s labelled")
+        return f"Graph({', '.join(parts)})"
+
+    @classmethod
+    def from_arrays(
+        cls,
+        x: Any,
+        edge_index: Any,
+        y: Any = None,
+        *,
+        edge_weight: Any = None,
+        ids: Any = None,
+        feature_names: Sequence[str] | None = None,
+        target_name: str | Sequence[str] = "y",
+        directed: bool | None = None,
+        graph_of_node: Any = None,
+        level: Level | None = None,
+    ) -> "Graph":
+        """A graph from arrays: NumPy, SciPy sparse, torch (dense, sparse) or nested lists.
+
+        Args:
+            x: `[num_nodes, F]`; or `None`, with `ids` to say how many nodes there are.
+            edge_index: `[2, E]`, positions of nodes.
+            y: `[num_nodes]` or `[num_nodes, T]`, or so for graphs. Unknown: null, NaN, or -1 in
+                integers that are not negative otherwise.
+            edge_weight: `[E]`.
+            ids: One per node; positions by default.
+            feature_names: The names of the columns of `x`.
+            target_name: The name of `y`, or of its columns.
+            directed: Whether edges have a direction. By default they have, unless each edge is
+                there in both directions. `False` adds the other directions where they lack.
+            graph_of_node: `[num_nodes]`, the number of each node's graph, never decreasing.
+            level: Whether `y` is about nodes or graphs. By default what its length says.
+
+        Example:
+            >>> Graph.from_arrays([[1.0], [0.0]], [[0, 1], [1, 0]], y=[0, 1])
+            Graph(2 nodes, 2 edges, undirected, x: 1 feature, target: y, 2 of 2 nodes labelled)
+        """
+        from adgn.data.own.arrays import graph_from_arrays
+
+        return graph_from_arrays(
+            x,
+            edge_index,
+            y,
+            edge_weight=edge_weight,
+            ids=ids,
+            feature_names=feature_names,
+            target_name=target_name,
+            directed=directed,
+            graph_of_node=graph_of_node,
+            level=level,
+        )
+
+
+def _length(value: Any) -> int | None:
+    return None if value is None else len(value)
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
