@@ -173,6 +173,100 @@ class Graph:
         return f"Graph({', '.join(parts)})"
 
     @classmethod
+    def from_tables(
+        cls,
+        nodes: Any,
+        edges: Any,
+        *,
+        id: str | None = None,
+        source: str | None = None,
+        target: str | None = None,
+        target_column: str | Sequence[str] | None = None,
+        weight: str | None = None,
+        graph: str | None = None,
+        graphs: Any = None,
+        directed: bool | None = None,
+        features: Sequence[str] | None = None,
+        ignore: Sequence[str] = (),
+        categories: Sequence[str] = (),
+        groups: str | None = None,
+        time: str | None = None,
+        split: str | None = None,
+        level: Level | None = None,
+        delimiter: str | None = None,
+        encoding: str = "utf-8",
+        decimal: str = ".",
+    ) -> "Graph":
+        """A graph from a table of nodes and a table of edges.
+
+        A table is a path to a CSV, TSV, Parquet or Feather file, an object that speaks Arrow
+        (pandas, polars, pyarrow, DuckDB), or a dictionary of columns. What is not named is looked
+        for under usual names; `notes` says what was taken.
+
+        Args:
+            nodes: One row per node.
+            edges: One row per edge; `None`: no edges.
+            id: The column with the ids of nodes. By default `id`, `node_id` or `node`, else the
+                first column.
+            source: The column of `edges` with the id of an edge's source. By default `source` and
+                `target`, `src` and `dst`, `from` and `to`, `u` and `v`, else the first two.
+            target: The column of `edges` with the id of an edge's target.
+            target_column: What is to be predicted, a column of `nodes` or of `graphs`, or several.
+                Where a cell is empty, it is to be predicted.
+            weight: The column of `edges` with weights. By default `weight`, if there is one.
+            graph: The column with the graph of each node. Edges have it too, unless ids are unique
+                over all graphs.
+            graphs: A table with one row per graph, for targets of graphs.
+            directed: Whether edges have a direction. By default they have, unless the table lists
+                each edge in both directions.
+            features: The columns that become features; all others by default.
+            ignore: Columns of `nodes` or `edges` that are not read.
+            categories: Columns whose numbers are names of categories.
+            groups: A column for the validation split: rows of one group stay together.
+            time: A column for the validation split: later rows validate.
+            split: A column with `train`, `valid` and `test`.
+            level: Whether nodes or graphs are predicted. By default graphs where there is a table
+                of them, or where the target is the same in all nodes of each graph.
+            delimiter: What separates columns of text files; a comma, in .tsv files a tab.
+            encoding: Of text files.
+            decimal: What separates a number from its fraction in text files.
+
+        Raises:
+            GraphInputError: The message names the table, the row or column, and the remedy.
+
+        Example:
+            >>> people = {"id": ["ann", "bob", "cy"], "age": [31, 45, None], "buys": [1, 0, None]}
+            >>> knows = {"source": ["ann", "bob"], "target": ["bob", "cy"]}
+            >>> graph = Graph.from_tables(people, knows, target_column="buys", directed=False)
+            >>> graph
+            Graph(3 nodes, 4 edges, undirected, 1 column, target: buys, 2 of 3 nodes labelled)
+            >>> graph.edge_index.tolist()
+            [[0, 1, 1, 2], [1, 2, 0, 1]]
+        """
+        from adgn.data.own.node_table import TableOptions
+        from adgn.data.own.reading import graph_from_tables
+        from adgn.data.own.textfiles import TextFormat
+
+        options = TableOptions(
+            id=id,
+            source=source,
+            target=target,
+            target_column=target_column,
+            weight=weight,
+            graph=graph,
+            directed=directed,
+            features=features,
+            ignore=ignore,
+            categories=categories,
+            groups=groups,
+            time=time,
+            split=split,
+            level=level,
+            form=TextFormat(delimiter, encoding, decimal),
+        )
+        return graph_from_tables(nodes, edges, graphs, options)
+
+    @classmethod
     def from_arrays(
         cls,
         x: Any,
