@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -12,10 +13,17 @@ from torch import Tensor
 from adgn.data.errors import GraphInputError
 from adgn.graph.checks import check_edge_index
 
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from adgn.data.own.node_table import TableOptions
+    from adgn.data.own.objects import ObjectTables
+
 __all__ = ["Graph", "Level"]
 
 Level = Literal["node", "graph"]
 _NO_COLUMNS = pa.table({})
+_FORM = ("delimiter", "encoding", "decimal")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -267,6 +275,116 @@ class Graph:
         return graph_from_tables(nodes, edges, graphs, options)
 
     @classmethod
+    def from_folder(cls, path: "str | PathLike[str]", **options: Any) -> "Graph":
+        """Many graphs from a folder, with their targets in a table.
+
+        A graph is a pair of tables, `a_nodes.csv` and `a_edges.csv` or `a/nodes.csv` and
+        `a/edges.csv`, or a GraphML file `a.graphml`. The table `targets.csv` has the names of
+        graphs (`a`) in its first column and what is to be predicted in others. A folder with one
+        pair, `nodes.csv` and `edges.csv`, is read as `from_tables` reads it.
+
+        Args:
+            path: The folder.
+            options: As those of `from_tables`; `target_column` names a column of `targets.csv`, or
+                of the nodes where there is none.
+
+        Example:
+            ```python
+            graph = Graph.from_folder("molecules", target_column="soluble")
+            ```
+        """
+        from adgn.data.own.folder import graph_from_folder
+
+        return graph_from_folder(Path(path), _table_options(options))
+
+    @classmethod
+    def from_networkx(cls, graph: Any, **options: Any) -> "Graph":
+        """A graph of NetworkX; attributes of nodes and edges are columns.
+
+        Args:
+            graph: Of any of NetworkX's classes. Ids that are not text or whole numbers become text.
+            options: `target_column`, `weight`, `features`, `ignore`, `categories`, `groups`,
+                `time`, `split` and `directed` as in `from_tables`; the direction is the graph's
+                by default.
+
+        Example:
+            >>> import networkx
+            >>> karate = networkx.karate_club_graph()
+            >>> Graph.from_networkx(karate, target_column="club")
+            Graph(34 nodes, 156 edges, undirected, weighted, target: club, 34 of 34 nodes labelled)
+        """
+        from adgn.data.own.objects import tables_of_networkx
+
+        return _from_object(tables_of_networkx(graph), options)
+
+    @classmethod
+    def from_igraph(cls, graph: Any, **options: Any) -> "Graph":
+        """A graph of igraph; attributes of vertices and edges are columns.
+
+        Args:
+            graph: Its vertices' attribute `name` has the ids, if all differ; else positions.
+            options: As those of `from_networkx`.
+
+        Example:
+            ```python
+            graph = Graph.from_igraph(igraph.Graph.Famous("Zachary"))
+            ```
+        """
+        from adgn.data.own.objects import tables_of_igraph
+
+        return _from_object(tables_of_igraph(graph), options)
+
+    @classmethod
+    def from_graphml(cls, path: "str | PathLike[str]", **options: Any) -> "Graph":
+        """A graph from a GraphML file, as Gephi, yEd and NetworkX write it.
+
+        Args:
+            path: The file.
+            options: As those of `from_networkx`; the direction is the file's by default.
+
+        Example:
+            ```python
+            graph = Graph.from_graphml("club.graphml", target_column="club")
+            ```
+        """
+        from adgn.data.own.objects import tables_of_graphml
+
+        return _from_object(tables_of_graphml(Path(path)), options)
+
+    @classmethod
+    def from_pyg(
+        cls,
+        data: Any,
+        *,
+        target_name: str = "y",
+        directed: bool | None = None,
+        level: Level | None = None,
+    ) -> "Graph":
+        """A graph of PyG, or many: a `Data`, or a list or data set of them.
+
+        `x`, `edge_index`, `y`, `edge_weight`, `edge_attr` and the masks for training, validation
+        and test are taken; `notes` says what else there was.
+
+        Args:
+            data: The graph or graphs.
+            target_name: What `y` is called.
+            directed: Whether edges have a direction. By default they have, unless each edge is
+                there in both directions.
+            level: Whether `y` is about nodes or graphs. By default what its length says.
+
+        Example:
+            >>> from torch_geometric.data import Data
+            >>> edge = torch.tensor([[0, 1], [1, 0]])
+            >>> pairs = [Data(x=torch.rand(2, 3), edge_index=edge, y=float(n)) for n in range(5)]
+            >>> Graph.from_pyg(pairs)
+            Graph(5 graphs, 10 nodes, 10 edges, undirected, x: 3 features, target: y,
+                  5 of 5 graphs labelled)
+        """
+        from adgn.data.own.pyg import graph_from_pyg
+
+        return graph_from_pyg(data, target_name=target_name, directed=directed, level=level)
+
+    @classmethod
     def from_arrays(
         cls,
         x: Any,
@@ -315,6 +433,30 @@ class Graph:
             graph_of_node=graph_of_node,
             level=level,
         )
+
+
+def _table_options(options: dict[str, Any]) -> "TableOptions":
+    from adgn.data.own.node_table import TableOptions
+    from adgn.data.own.textfiles import TextFormat
+
+    form = {name: options.pop(name) for name in _FORM if name in options}
+    try:
+        return TableOptions(**options, form=TextFormat(**form))
+    except TypeError as error:
+        raise TypeError(f"{error}; the options are those of Graph.from_tables") from None
+
+
+def _from_object(tables: "ObjectTables", options: dict[str, Any]) -> Graph:
+    """A graph of another library, which knows its direction and what its ids are."""
+    from adgn.data.own.reading import graph_from_tables
+
+    known: dict[str, Any] = {"id": tables.id, "source": tables.source, "target": tables.target}
+    known["directed"] = tables.directed
+    for name in ("id", "source", "target", "graph"):
+        if options.get(name) is not None:
+            raise GraphInputError(f"{name}={options[name]!r} is for tables; this is one graph")
+    chosen = _table_options({**known, **options})
+    return graph_from_tables(tables.nodes, tables.edges, None, chosen)
 
 
 def _length(value: Any) -> int | None:

@@ -64,6 +64,8 @@ def open_table(source: Any, argument: str, form: TextFormat) -> Table:
         >>> table.read(["age"]).to_pydict()
         {'age': [30.5, None]}
     """
+    if isinstance(source, MemoryTable):
+        return source
     if isinstance(source, str | os.PathLike):
         table = _open_file(Path(source), argument, form)
     else:
