@@ -26,7 +26,9 @@ def write(path, data):
     return path
 
 
-@pytest.mark.parametrize("ending", [".csv", ".tsv", ".txt", ".parquet", ".pq", ".feather", ".arrow"])
+@pytest.mark.parametrize(
+    "ending", [".csv", ".tsv", ".txt", ".parquet", ".pq", ".feather", ".arrow"]
+)
 def test_files_by_their_ending(tmp_path, ending):
     path = tmp_path / f"nodes{ending}"
     if ending in (".parquet", ".pq"):
@@ -88,16 +90,19 @@ def test_results_of_duckdb():
     assert graph.edge_index.tolist() == [[0], [2]]
 
 
-def test_no_data_frame_library_is_imported():
+def test_graphs_are_read_without_data_frame_libraries():
+    """PyArrow itself may import pandas where it is installed; here all of them are blocked."""
     program = (
-        "import sys; from adgn.data import Graph\n"
-        "Graph.from_tables({'id': [1, 2]}, {'source': [1], 'target': [2]})\n"
-        "print([n for n in ('pandas', 'polars', 'duckdb', 'igraph') if n in sys.modules])"
+        "import sys\n"
+        "for name in ('pandas', 'polars', 'duckdb', 'igraph'):\n"
+        "    sys.modules[name] = None\n"
+        "from adgn.data import Graph\n"
+        "print(Graph.from_tables({'id': [1, 2]}, {'source': [1], 'target': [2]}).num_edges)"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    assert done.stdout.strip() == "[]"
+    assert done.stdout.strip() == "1"
 
 
 def test_things_that_are_no_table(tmp_path):
