@@ -79,6 +79,7 @@ def tidy_edges(
         same_weight = symmetric and _symmetric_weight(ends, weight, num_nodes)
         directed = not same_weight
         if ends.shape[1]:
+            loops = int((ends[0] == ends[1]).sum())  # each once now
             notes.append(_direction_note(origin, ordered, backwards, symmetric, directed, loops))
     if not directed and not symmetric:
         both = np.concatenate([ends, ends[::-1]], axis=1)
@@ -119,15 +120,19 @@ def _merged(
     ends: Integers, weight: Numbers | None, keys: Integers, *, mean: bool
 ) -> tuple[Integers, Numbers | None]:
     """One edge for each key, in the order of their first appearance."""
+    order = np.argsort(keys, kind="stable")  # the first of equal keys stays the first
+    ordered = keys[order]
+    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+    first = order[starts]
+    kept = np.zeros(len(keys), dtype=bool)
+    kept[first] = True
     if weight is None:
-        _, first = np.unique(keys, return_index=True)
-        return ends[:, np.sort(first)], None
-    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
-    total: Numbers = np.bincount(group, weights=weight).astype(np.float64)
+        return ends[:, kept], None
+    total: Numbers = np.zeros(len(keys))
+    total[first] = np.add.reduceat(weight[order], starts)
     if mean:
-        total = total / np.bincount(group)
-    order = np.argsort(first)
-    return ends[:, first[order]], total[order]
+        total[first] /= np.diff(np.append(starts, len(keys)))
+    return ends[:, kept], total[kept]
 
 
 def _symmetric_weight(ends: Integers, weight: Numbers | None, num_nodes: int) -> bool:
@@ -154,7 +159,9 @@ def _direction_note(
             f"{origin}: each edge is listed in both directions, with other weights; taken as "
             "directed (directed=False: the mean of the two)"
         )
-    both = (len(np.intersect1d(ordered, backwards, assume_unique=True)) - loops) // 2
+    merged = np.concatenate([ordered, backwards])
+    merged.sort(kind="stable")  # which merges two sorted parts without sorting them again
+    both = (int((merged[1:] == merged[:-1]).sum()) - loops) // 2
     return (
         f"{origin}: nothing says whether edges have a direction, and {_pairs(both)} in both; taken "
         "as directed, from source to target (directed=False: each edge counts both ways)"
