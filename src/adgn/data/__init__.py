@@ -6,14 +6,7 @@ from adgn._util.lazy import lazy_exports
 
 if TYPE_CHECKING:  # imported on first use: tables of names need no torch
     from adgn.data.benchmarks import BENCHMARKS, NodeBenchmark
-    from adgn.data.catalogue import (
-        CATALOGUE,
-        DatasetInfo,
-        FileState,
-        find_dataset,
-        prepare,
-        verify,
-    )
+    from adgn.data.catalogue import CATALOGUE, DatasetInfo, FileState, find_dataset, prepare, verify
     from adgn.data.components import largest_component
     from adgn.data.errors import DamagedFileError, DataError, MissingFileError
     from adgn.data.nodes import load

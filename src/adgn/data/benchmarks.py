@@ -73,17 +73,7 @@ _ENTRIES = (
         in_paper_table=True,
         defects=("features are TF-IDF weights, not the 0/1 values the paper speaks of",),
     ),
-    NodeBenchmark(
-        "cora",
-        "Cora",
-        "Planetoid",
-        {"name": "Cora"},
-        2708,
-        10556,
-        1433,
-        7,
-        "public",
-    ),
+    NodeBenchmark("cora", "Cora", "Planetoid", {"name": "Cora"}, 2708, 10556, 1433, 7, "public"),
     NodeBenchmark(
         "cs",
         "Coauthor CS",

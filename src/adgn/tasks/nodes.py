@@ -147,10 +147,7 @@ def constant_scores(train: "Tensor", test: "Tensor", classes: int) -> dict[str, 
         confusion[:, answer] = occurring
         f1.append(macro_f1(confusion))
     hits = int(occurring[answers].sum())
-    return {
-        "accuracy": hits / (test.numel() * len(answers)),
-        "macro_f1": sum(f1) / len(f1),
-    }
+    return {"accuracy": hits / (test.numel() * len(answers)), "macro_f1": sum(f1) / len(f1)}
 
 
 def _published(config: "TrainConfig") -> PublishedValue | None:

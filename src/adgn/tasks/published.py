@@ -10,12 +10,7 @@ from adgn.data.benchmarks import BENCHMARKS
 from adgn.data.property_targets import TARGETS
 from adgn.training.tasks import PublishedValue
 
-__all__ = [
-    "published_normalised_accuracy",
-    "published_row",
-    "published_tables",
-    "published_value",
-]
+__all__ = ["published_normalised_accuracy", "published_row", "published_tables", "published_value"]
 
 _PROPERTY, _BENCHMARKS = "graph_property_prediction", "graph_benchmarks"
 _HETEROPHILIC, _TREES = "heterophilic_benchmarks", "tree_neighbors_match"

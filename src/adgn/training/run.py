@@ -285,10 +285,7 @@ class RunJournal:
     """
 
     def __init__(
-        self,
-        directory: RunDirectory,
-        config: TrainConfig,
-        metrics: Mapping[str, Any] | None = None,
+        self, directory: RunDirectory, config: TrainConfig, metrics: Mapping[str, Any] | None = None
     ) -> None:
         self.directory = directory
         self.config = config
