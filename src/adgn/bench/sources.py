@@ -17,7 +17,7 @@ from adgn.data import (
 )
 from adgn.training.batches import PackedBatches
 
-__all__ = ["ManyGraphs", "NodeTask", "benchmark_task", "property_graphs", "random_task"]
+__all__ = ["ManyGraphs", "NodeTask", "dataset_task", "property_graphs", "random_task"]
 
 # As in the large graph that must train inside 20 GB: 2.4 million nodes, 6·10⁷ directed edges.
 RANDOM_DEGREE = 25
@@ -56,7 +56,7 @@ class NodeTask:
         return {"nodes": nodes, "edges": self.edge_index.size(1), "features": features}
 
 
-def benchmark_task(name: str, root: Path | None) -> NodeTask:
+def dataset_task(name: str, root: Path | None) -> NodeTask:
     """A node data set with its first split."""
     data = load(name, root)
     if num_fixed_splits(data):

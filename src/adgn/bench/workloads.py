@@ -14,7 +14,7 @@ from adgn.bench.rivals import PyGNetwork, adjacency_csr, normalised_csr
 from adgn.bench.sources import (
     ManyGraphs,
     NodeTask,
-    benchmark_task,
+    dataset_task,
     property_graphs,
     random_task,
 )
@@ -62,7 +62,7 @@ def load_source(workload: Workload, root: Path | None) -> Source:
         return property_graphs(workload.size, root)
     if workload.data == "random":
         return random_task(workload.size)
-    return benchmark_task(workload.data, root)
+    return dataset_task(workload.data, root)
 
 
 def served_ways(source: Source, ways: Sequence[str]) -> list[str]:

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 from adgn._util.lazy import lazy_exports
 
 if TYPE_CHECKING:  # imported on first use: tables of names need no torch
-    from adgn.data.benchmarks import BENCHMARKS, NodeBenchmark
     from adgn.data.catalogue import CATALOGUE, DatasetInfo, FileState, find_dataset, prepare, verify
     from adgn.data.components import largest_component
     from adgn.data.errors import DamagedFileError, DataError, MissingFileError
+    from adgn.data.node_datasets import NODE_DATASETS, NodeDataset
     from adgn.data.nodes import load
     from adgn.data.packed import PackedDataset, PackedGraphs
     from adgn.data.property import GraphPropertyDataset
@@ -35,8 +35,8 @@ else:
     __getattr__, __dir__ = lazy_exports(__name__)
 
 __all__ = [
-    "BENCHMARKS",
     "CATALOGUE",
+    "NODE_DATASETS",
     "PAPER_DATA_SEEDS",
     "PUBLISHED_COLUMNS",
     "TARGETS",
@@ -49,7 +49,7 @@ __all__ = [
     "GraphPropertyDataset",
     "GraphTransfer",
     "MissingFileError",
-    "NodeBenchmark",
+    "NodeDataset",
     "NodeSplit",
     "PackedDataset",
     "PackedGraphs",

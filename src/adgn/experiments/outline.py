@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import torch
 
-from adgn.data import BENCHMARKS, prepare
+from adgn.data import NODE_DATASETS, prepare
 from adgn.data.property import prepare_property
 from adgn.experiments.budgets import find_budget
 from adgn.experiments.definition import Experiment
@@ -29,7 +29,7 @@ def prepare_data(plans: Sequence[CellPlan], progress: Progress | None = None) ->
         DataError: One is missing and cannot be fetched, or damaged.
     """
     for name in dict.fromkeys(plan.column.task for plan in plans):
-        if name in BENCHMARKS:
+        if name in NODE_DATASETS:
             prepare(name)
     tasks = (plan.base.task for plan in plans)
     for settings in dict.fromkeys(t.settings() for t in tasks if isinstance(t, PropertyConfig)):

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from adgn._util.suggestions import unknown_name
-from adgn.data import BENCHMARKS, TARGETS
+from adgn.data import NODE_DATASETS, TARGETS
 from adgn.experiments.definition import Column, Experiment, Metric, Row
 from adgn.experiments.records import Published
 from adgn.nn import model_spec
@@ -123,7 +123,7 @@ NODE_ADGN = (
 NODE_ROWS = (*_baselines("gcn", "gat", "graphsage", "gin", "gcnii", "dgc", "grand"), *NODE_ADGN)
 HETEROPHILY_ROWS = (*NODE_ADGN, *_baselines("mlp", "gcn", "gat", "graphsage", "gcnii"))
 NODE_GRAPHS, HETEROPHILIC = (
-    tuple(Column(key=name, title=BENCHMARKS[name].title, task=name) for name in names)
+    tuple(Column(key=name, title=NODE_DATASETS[name].title, task=name) for name in names)
     for names in (
         ("pubmed", "cs", "physics", "computers", "photo"),
         ("chameleon", "squirrel", "actor", "cornell", "texas", "wisconsin"),
@@ -132,7 +132,7 @@ NODE_GRAPHS, HETEROPHILIC = (
 DEFECTS = tuple(
     f"{column.title}: {defect}."
     for column in HETEROPHILIC
-    for defect in BENCHMARKS[column.key].defects
+    for defect in NODE_DATASETS[column.key].defects
 )
 
 _ALL = (

@@ -91,7 +91,7 @@ def protocol_of(
 ) -> Protocol:
     """The protocol of a task, or of some of its seeds and splits.
 
-    Property prediction: four initialisations. The 20/30 benchmarks: five splits times five
+    Property prediction: four initialisations. The 20/30 data sets: five splits times five
     initialisations, each split selecting for itself. Heterophilic graphs: ten splits. Trees: one
     run. Graph transfer: four initialisations.
 

@@ -6,16 +6,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field, StrictInt
 
 from adgn.tasks.nodes import constant_scores
-from adgn.tasks.published import published_normalised_accuracy, published_value
+from adgn.tasks.published import published_for, published_normalised_accuracy
 from adgn.training.config import TaskConfig
-from adgn.training.tasks import (
-    ExtraScore,
-    Progress,
-    PublishedValue,
-    TaskData,
-    TaskSize,
-    register_task,
-)
+from adgn.training.tasks import ExtraScore, Progress, TaskData, TaskSize, register_task
 
 if TYPE_CHECKING:  # what brings torch is imported where it is used: listing the tasks is quick
     import torch
@@ -94,23 +87,11 @@ def _defaults(task: Mapping[str, Any], model: str) -> dict[str, Any]:
 def _size(config: "TrainConfig") -> TaskSize:
     from adgn.data.trees import tree_size
 
-    task = config.task
-    if not isinstance(task, TreeConfig):
-        raise TypeError(f"task is a {type(task).__name__}; expected TreeConfig")
+    task = TreeConfig.of(config)
     graphs, data = tree_size(task.radius, task.permutations)
     classes = 2 ** min(task.radius, 60) + 1
     nodes = 2 * classes * min(config.loop.batch_size or _batch_size(task.radius), max(1, graphs))
     return TaskSize(data, nodes, 2 * nodes, 2, classes, embeddings=(classes, classes))
-
-
-def _published(config: "TrainConfig") -> PublishedValue | None:
-    from adgn.nn import model_spec
-
-    task = config.task
-    if not isinstance(task, TreeConfig):
-        return None
-    spec = model_spec(config.model.name)
-    return published_value(task.name, spec.title, config.model.options, radius=task.radius)
 
 
 def normalised_accuracy(config: "TrainConfig", scores: "Scores") -> float:
@@ -133,7 +114,7 @@ def normalised_accuracy(config: "TrainConfig", scores: "Scores") -> float:
     objective="classification",
     config=TreeConfig,
     defaults=_defaults,
-    published=_published,
+    published=lambda config: published_for(config, radius=TreeConfig.of(config).radius),
     size=_size,
     model_defaults={"adgn": {"phi": "sum", "epsilon": 1.0, "gamma": 0.1, "act": "relu"}},
     protocol="Alon and Yahav's, as the paper takes it over; ε = 1 and ReLU as in its "
@@ -155,17 +136,10 @@ def _build(config: "TrainConfig", device: "torch.device", progress: Progress | N
     from adgn.data import TreeNeighborsMatch
     from adgn.training.batches import PackedBatches
 
-    task = config.task
-    if not isinstance(task, TreeConfig):
-        raise TypeError(f"task is a {type(task).__name__}; expected TreeConfig")
-    sets = {
-        split: TreeNeighborsMatch(
-            task.radius, split, seed=task.data_seed, num_permutations=task.permutations
-        )
-        for split in ("train", "test")
-    }
-    train, test = sets["train"].packed.to(device), sets["test"].packed.to(device)
-    classes = sets["train"].num_classes
+    task = TreeConfig.of(config)
+    options: dict[str, Any] = {"seed": task.data_seed, "num_permutations": task.permutations}
+    trees, others = (TreeNeighborsMatch(task.radius, s, **options) for s in ("train", "test"))
+    train, test, classes = trees.packed.to(device), others.packed.to(device), trees.num_classes
     batch_size = config.loop.batch_size or _batch_size(task.radius)
     return TaskData(
         in_channels=train.x.size(1),

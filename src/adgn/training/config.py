@@ -5,7 +5,7 @@ configuration names every setting, so that it runs the same way again.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pydantic import (
     BaseModel,
@@ -20,6 +20,9 @@ from pydantic import (
 )
 
 from adgn._util.suggestions import did_you_mean, nearest
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = [
     "CheckpointConfig",
@@ -83,6 +86,13 @@ class TaskConfig(Section):
     """What is to be learnt. Further settings depend on the task: `adgn tasks NAME` lists them."""
 
     name: str = Field(description="the task, one of those that `adgn tasks` lists")
+
+    @classmethod
+    def of(cls, config: "TrainConfig") -> "Self":
+        """The task section of a configuration, which must be of this class."""
+        if not isinstance(config.task, cls):
+            raise TypeError(f"task is a {type(config.task).__name__}; expected {cls.__name__}")
+        return config.task
 
 
 class ModelConfig(Section):
