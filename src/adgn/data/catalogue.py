@@ -17,8 +17,6 @@ from adgn.data.property_targets import PUBLISHED_COLUMNS, TARGETS
 from adgn.data.raw_files import check_raw_file, raw_files
 from adgn.data.root import cache_folder, data_root
 
-__all__ = ["CATALOGUE", "DatasetInfo", "FileState", "find_dataset", "prepare", "verify"]
-
 Progress = Callable[[int, int], None]
 State = Literal["ok", "missing", "damaged"]
 

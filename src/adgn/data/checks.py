@@ -1,7 +1,5 @@
 """What is asked of the numbers that determine a data set."""
 
-__all__ = ["check_integer"]
-
 
 def check_integer(
     name: str, value: object, at_least: int, *, at_most: int | None = None, why: str = ""

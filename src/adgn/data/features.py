@@ -7,8 +7,6 @@ from torch import Tensor
 
 from adgn.graph.torch_csr import torch_csr
 
-__all__ = ["SPARSE_UP_TO", "csr_from_scipy", "csr_to_scipy", "select_rows"]
-
 # The share of non-zero entries up to which features are kept as CSR. A stored entry takes 12 bytes
 # (value and column) against 4 bytes for every entry of a dense matrix, so at this share CSR takes
 # 3/8 of the memory; the product with a dense weight does an eighth of the arithmetic.

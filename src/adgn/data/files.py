@@ -22,15 +22,6 @@ from adgn._util.files import remove_temporaries, replaced_file
 from adgn.data.errors import DamagedFileError, DataError
 from adgn.data.root import ROOT_VARIABLE
 
-__all__ = [
-    "cache_path",
-    "exclusive",
-    "load_or_build",
-    "read_tensors",
-    "sha256_of_file",
-    "write_tensors",
-]
-
 logger = logging.getLogger(__name__)
 
 _DIGEST_KEY = "sha256"

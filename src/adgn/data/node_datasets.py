@@ -11,8 +11,6 @@ from typing import Literal
 
 from adgn._util.suggestions import unknown_name
 
-__all__ = ["NODE_DATASETS", "NodeDataset", "find_node_dataset"]
-
 
 @dataclass(frozen=True)
 class NodeDataset:

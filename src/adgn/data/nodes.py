@@ -21,8 +21,6 @@ from adgn.data.node_datasets import NodeDataset, find_node_dataset
 from adgn.data.raw_files import known_digests, obtain_raw_files, read_with_pyg
 from adgn.data.root import cache_folder, data_root
 
-__all__ = ["load", "prepare_node_dataset", "prepared_path", "read_raw"]
-
 # Raised when the meaning of the cached tensors changes, so that old files are not read as new.
 FORMAT = 1
 FEATURE_FORMS = ("auto", "sparse", "dense")

@@ -12,8 +12,6 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data, Dataset
 
-__all__ = ["PackedDataset", "PackedGraphs"]
-
 Level = Literal["node", "graph"]
 GraphIndex = Tensor | slice | Sequence[int]
 

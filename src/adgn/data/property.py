@@ -21,8 +21,6 @@ from adgn.data.property_targets import TARGETS, ConstantScore, find_target
 from adgn.data.property_values import compute_targets, constant_predictor_score
 from adgn.data.root import cache_folder, data_root
 
-__all__ = ["GraphPropertyDataset", "prepare_property", "property_size"]
-
 # Raised when the meaning of the cached tensors changes, so that old files are not read as new.
 FORMAT = 1
 

@@ -22,8 +22,6 @@ from adgn.data.property_settings import PAPER_NOISE
 
 Graph: TypeAlias = Any  # networkx does not say what its generators return
 
-__all__ = ["GRAPH_TYPES", "RandomGraph", "draw_graph", "graph_chain"]
-
 # A graph that still has an isolated node (or a tree that networkx cannot find) after this many
 # draws is a request that will not end; the default data set needs a few draws at most.
 MAX_DRAWS = 10_000

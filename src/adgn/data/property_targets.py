@@ -10,8 +10,6 @@ from typing import Literal
 
 from adgn._util.suggestions import unknown_name
 
-__all__ = ["PUBLISHED_COLUMNS", "TARGETS", "ConstantScore", "PropertyTarget", "find_target"]
-
 
 @dataclass(frozen=True)
 class ConstantScore:

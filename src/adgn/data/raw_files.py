@@ -19,8 +19,6 @@ from adgn.data.errors import DamagedFileError, DataError, MissingFileError
 from adgn.data.files import sha256_of_file
 from adgn.data.node_datasets import NodeDataset
 
-__all__ = ["check_raw_file", "known_digests", "obtain_raw_files", "raw_files", "read_with_pyg"]
-
 
 class _RawFilesOnly:
     """Keeps a PyG data set from downloading, processing and unpickling when it is created."""

@@ -7,8 +7,6 @@ import platformdirs
 
 from adgn.data.errors import DataError
 
-__all__ = ["ROOT_VARIABLE", "cache_folder", "data_root"]
-
 ROOT_VARIABLE = "ADGN_DATA"
 
 

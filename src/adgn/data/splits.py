@@ -10,8 +10,6 @@ from torch_geometric.data import Data
 
 from adgn.data.checks import check_integer
 
-__all__ = ["PAPER_DATA_SEEDS", "NodeSplit", "fixed_split", "num_fixed_splits", "split_per_class"]
-
 # The five random splits of the paper's node data sets.
 PAPER_DATA_SEEDS = (211825665, 1150414678, 1974351832, 3696089080, 4123778651)
 

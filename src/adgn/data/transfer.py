@@ -13,8 +13,6 @@ from adgn._util.suggestions import unknown_name
 from adgn.data.checks import check_integer
 from adgn.data.packed import PackedDataset, PackedGraphs
 
-__all__ = ["TOPOLOGIES", "GraphTransfer", "transfer_size"]
-
 _SPLITS = ("train", "val", "test")
 
 

@@ -15,8 +15,6 @@ from adgn._util.suggestions import unknown_name
 from adgn.data.checks import check_integer
 from adgn.data.packed import PackedDataset, PackedGraphs
 
-__all__ = ["TreeNeighborsMatch", "tree_size"]
-
 PAPER_SEED = 11
 TRAIN_SHARE = 0.8
 MAX_PERMUTATIONS = 1000

@@ -19,8 +19,6 @@ if TYPE_CHECKING:  # what brings torch is imported where it is used: listing the
     from adgn.training.batches import BatchSource, Split
     from adgn.training.config import TrainConfig
 
-__all__ = ["NodeConfig", "constant_scores"]
-
 
 class NodeConfig(TaskConfig):
     """The split, and how the graph is read."""

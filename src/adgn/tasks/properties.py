@@ -19,8 +19,6 @@ if TYPE_CHECKING:  # what brings torch is imported where it is used: listing the
     from adgn.training.batches import Split
     from adgn.training.config import TrainConfig
 
-__all__ = ["PropertyConfig"]
-
 PAPER_BATCH_SIZE = 512
 _PAPER = PropertySettings()
 

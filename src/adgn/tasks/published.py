@@ -13,8 +13,6 @@ from adgn.training.tasks import PublishedValue
 if TYPE_CHECKING:
     from adgn.training.config import TrainConfig
 
-__all__ = ["published_normalised_accuracy", "published_row", "published_tables", "published_value"]
-
 _PROPERTY, _TWENTY_THIRTY = "graph_property_prediction", "graph_benchmarks"
 _HETEROPHILIC, _TREES = "heterophilic_benchmarks", "tree_neighbors_match"
 

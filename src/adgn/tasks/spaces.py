@@ -12,8 +12,6 @@ from adgn.nn import ModelOptions, model_spec
 from adgn.training.config import ModelConfig
 from adgn.training.tasks import task_entry
 
-__all__ = ["GridSource", "SearchSpace", "compact_space", "paper_spaces", "register_space"]
-
 SearchSpace = dict[str, list[Any]]
 
 

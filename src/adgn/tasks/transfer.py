@@ -15,8 +15,6 @@ if TYPE_CHECKING:  # what brings torch is imported where it is used: listing the
     from adgn.training.batches import Split
     from adgn.training.config import TrainConfig
 
-__all__ = ["TransferConfig"]
-
 BATCH_SIZE = 100
 
 

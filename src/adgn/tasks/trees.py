@@ -16,8 +16,6 @@ if TYPE_CHECKING:  # what brings torch is imported where it is used: listing the
     from adgn.training.config import TrainConfig
     from adgn.training.metrics import Scores
 
-__all__ = ["TreeConfig", "normalised_accuracy", "tree_layers"]
-
 MAX_PASSES = 50_000
 
 

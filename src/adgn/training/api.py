@@ -31,8 +31,6 @@ from adgn.training.stopping import EarlyStopping
 from adgn.training.tasks import Progress, TaskData, task_entry, with_extra_scores
 from adgn.training.trainer import Journal, MemoryJournal, Observer, Trainer
 
-__all__ = ["Prepared", "evaluate", "open_run", "prepare", "resume", "train"]
-
 
 @dataclass(frozen=True, eq=False)
 class Prepared:

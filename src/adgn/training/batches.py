@@ -19,16 +19,6 @@ from adgn.graph import Adjacency, GraphBlocks, SelectedGraphs
 from adgn.graph.checks import check_finite
 from adgn.training.seeding import derived_seed, own_randomness, random_state
 
-__all__ = [
-    "BatchSource",
-    "FullGraph",
-    "LabelledBatch",
-    "LoaderBatches",
-    "PackedBatches",
-    "Split",
-    "labelled_batch",
-]
-
 Split = Literal["train", "val", "test"]
 
 

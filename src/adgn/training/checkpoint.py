@@ -22,8 +22,6 @@ from adgn._version import __version__
 from adgn.training.errors import DamagedRunError, RunError
 from adgn.training.files import read_bytes, sha256, write_atomically
 
-__all__ = ["FORMAT", "StateStore", "load_weights", "pack", "save_weights", "unpack"]
-
 # Raised when states of an older version can no longer be read as they are.
 FORMAT = 1
 _MANIFEST = "manifest.json"

@@ -24,18 +24,6 @@ from adgn._util.suggestions import did_you_mean, nearest
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = [
-    "CheckpointConfig",
-    "LoopConfig",
-    "ModelConfig",
-    "OptimizerConfig",
-    "ScheduleConfig",
-    "Section",
-    "StoppingConfig",
-    "TaskConfig",
-    "TrainConfig",
-]
-
 NONE = "none"  # TOML has no null; where a setting may be absent, this word says so
 
 

@@ -16,8 +16,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["config_differences", "parse_setting", "read_config", "resolve_config", "to_toml"]
-
 _TOO_DEEP = "is nested too deeply to be read"
 _TOO_LARGE = "has an integer of more than 64 bits; give a smaller one"
 

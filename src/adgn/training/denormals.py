@@ -5,8 +5,6 @@ from contextlib import contextmanager
 
 import torch
 
-__all__ = ["flushed_denormals", "flushing_denormals"]
-
 
 @contextmanager
 def flushed_denormals() -> Iterator[None]:

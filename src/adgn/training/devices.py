@@ -7,8 +7,6 @@ import torch
 
 from adgn.training.errors import ConfigError
 
-__all__ = ["check_device_name", "resolve_device", "thread_count"]
-
 
 def resolve_device(name: str) -> torch.device:
     """The device of a name; `"auto"` is a GPU where there is one.

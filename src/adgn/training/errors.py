@@ -1,14 +1,5 @@
 """What can go wrong with a run, each with a message that names the remedy."""
 
-__all__ = [
-    "ConfigError",
-    "DamagedRunError",
-    "DivergedError",
-    "Interrupted",
-    "RunError",
-    "TrainingError",
-]
-
 
 class TrainingError(RuntimeError):
     """A run cannot start, go on or end as asked."""

@@ -8,8 +8,6 @@ from types import TracebackType
 from adgn._util.files import open_to_append, read_file, write_file
 from adgn.training.errors import DamagedRunError, RunError
 
-__all__ = ["OTHER_OUT", "RUN_AGAIN", "AppendedFile", "read_bytes", "sha256", "write_atomically"]
-
 # What to do about a file that could not be written: of a run, of other work that goes on where it
 # was, and of output that can go elsewhere.
 _RESUME = "make room or restore access, then go on with `adgn resume`"

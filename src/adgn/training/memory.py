@@ -14,8 +14,6 @@ from adgn.training.models import build_network
 from adgn.training.seeding import own_randomness
 from adgn.training.tasks import TaskSize, task_entry
 
-__all__ = ["MemoryNeed", "check_run_memory", "estimate_memory", "parameter_bytes"]
-
 _FLOAT = 4
 # Numbers that a layer keeps for the gradient, per entry of the states; as measured.
 _KEPT = {

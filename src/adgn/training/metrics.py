@@ -8,17 +8,6 @@ from torch import Tensor
 
 from adgn.training.batches import LabelledBatch
 
-__all__ = [
-    "ClassificationMetrics",
-    "Metrics",
-    "RegressionMetrics",
-    "class_probabilities",
-    "log10",
-    "macro_f1",
-    "ranking_scores",
-    "row_average",
-]
-
 Scores = dict[str, float]
 
 

@@ -10,8 +10,6 @@ from adgn.nn.network import Level
 if TYPE_CHECKING:
     from adgn.training.config import ModelConfig
 
-__all__ = ["build_network", "check_model_options", "model_options"]
-
 
 def model_options(name: str) -> list[str]:
     """The names of a model's options."""

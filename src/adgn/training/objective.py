@@ -19,8 +19,6 @@ from adgn.training.metrics import (
 )
 from adgn.training.stopping import Mode
 
-__all__ = ["OBJECTIVES", "Objective", "resolve_objective"]
-
 Scored = tuple[Tensor, LabelledBatch]
 
 

@@ -17,8 +17,6 @@ from adgn.training.batches import LabelledBatch, Split
 from adgn.training.errors import ConfigError
 from adgn.training.files import OTHER_OUT, write_atomically
 
-__all__ = ["predict", "write_predictions"]
-
 _FORMATS = (".csv", ".safetensors")
 _COLUMNS = ("graph", "node", "prediction", "target", "probability")
 

@@ -7,8 +7,6 @@ from pydantic import BaseModel
 from adgn.nn import model_spec
 from adgn.training.config import TrainConfig
 
-__all__ = ["setting_rows", "settings_markdown"]
-
 
 def setting_rows(task: str, model: str = "adgn") -> list[tuple[str, str, str]]:
     """Key, default and meaning of every setting of a task with a model.

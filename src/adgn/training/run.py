@@ -29,8 +29,6 @@ from adgn.training.configfile import config_differences, read_config, resolve_co
 from adgn.training.errors import ConfigError, DamagedRunError, RunError
 from adgn.training.files import AppendedFile, read_bytes, sha256, write_atomically
 
-__all__ = ["RunDirectory", "RunJournal", "strict_json"]
-
 # A state is not written again before this many times the time that the last one took.
 _SAVE_COST = 40
 

@@ -17,8 +17,6 @@ import torch
 
 from adgn.training.errors import TrainingError
 
-__all__ = ["derived_seed", "own_randomness", "random_state", "restore_random_state", "seed_all"]
-
 RandomState = Mapping[str, Any]
 
 

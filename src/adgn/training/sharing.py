@@ -5,8 +5,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-__all__ = ["kept", "shared_data"]
-
 Made = TypeVar("Made")
 _store: ContextVar[dict[Hashable, Any] | None] = ContextVar("shared_data", default=None)
 

@@ -15,21 +15,6 @@ if TYPE_CHECKING:  # without torch, so that listing the tasks is quick
     from adgn.training.config import TrainConfig
     from adgn.training.metrics import Scores
 
-__all__ = [
-    "TASKS",
-    "ExtraScore",
-    "Progress",
-    "PublishedValue",
-    "TaskData",
-    "TaskEntry",
-    "TaskSize",
-    "register_task",
-    "task_defaults",
-    "task_entry",
-    "unregister_task",
-    "with_extra_scores",
-]
-
 Progress = Callable[[int, int], None]
 Build = TypeVar("Build", bound="Callable[[TrainConfig, torch.device, Progress | None], TaskData]")
 Defaults = Callable[[Mapping[str, Any], str], Mapping[str, Any]]

@@ -8,8 +8,6 @@ from typing import Any
 from adgn.training.errors import ConfigError
 from adgn.training.trainer import Observer, Trainer
 
-__all__ = ["TensorBoardObserver", "event_writer"]
-
 
 class TensorBoardObserver(Observer):
     """Writes the scores of every epoch as TensorBoard scalars.

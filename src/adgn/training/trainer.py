@@ -26,8 +26,6 @@ from adgn.training.optim import step_schedule
 from adgn.training.seeding import own_randomness, random_state
 from adgn.training.stopping import EarlyStopping
 
-__all__ = ["Journal", "MemoryJournal", "Observer", "Trainer"]
-
 Forward = Callable[[nn.Module, LabelledBatch], Tensor]
 Schedule = LRScheduler | ReduceLROnPlateau
 StopReason = Literal["max_epochs", "patience", "target"]
