@@ -6,10 +6,11 @@ import pytest
 import torch
 from torch import nn
 
-from adgn.analysis import DivergedError, layer_states
+from adgn.analysis import layer_states
 from adgn.analysis.states import check_layer, check_node, in_double, measuring, states_from
 from adgn.graph import graph_operator
 from adgn.nn import ADGN, AntiSymmetricConv, available_models, build_model
+from adgn.training import DivergedError
 
 
 @pytest.mark.parametrize("name", available_models())

@@ -14,7 +14,7 @@ def settings(epochs):
 
 def test_few_lines_however_many_epochs(capsys):
     with shown_progress("label") as shown, pytest.warns(LearnedNothingWarning):
-        train(settings(30), observers=[shown.observer])
+        train(settings(30), callbacks=[shown.callback])
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith("label: epoch 1/30, loss ")
     assert lines[-1].startswith("label: epoch 30/30, loss ")

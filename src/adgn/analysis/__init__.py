@@ -20,14 +20,13 @@ from adgn.analysis.sensitivity import (
     sensitivity_by_depth,
     sensitivity_by_distance,
 )
-from adgn.analysis.states import DivergedError, HasTrajectory, layer_states
+from adgn.analysis.states import HasTrajectory, layer_states
 from adgn.analysis.verdict import Diagnosis, diagnose
 
 __all__ = [
     "Advice",
     "Diagnosis",
     "DistanceProfile",
-    "DivergedError",
     "EnergyByLayer",
     "GradientNorms",
     "HasTrajectory",

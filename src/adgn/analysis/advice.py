@@ -10,8 +10,9 @@ from torch import Tensor, nn
 from adgn.analysis.node_spectra import NodeSpectrum, antisymmetric_layers, is_antisymmetric
 from adgn.analysis.perturbation import PerturbationGrowth, perturbation_growth
 from adgn.analysis.sensitivity import Sensitivity, sensitivity
-from adgn.analysis.states import DivergedError, propagation_of
+from adgn.analysis.states import propagation_of
 from adgn.graph import Adjacency
+from adgn.training.errors import DivergedError
 
 Kind = Literal["stable", "dissipative", "exploding"]
 

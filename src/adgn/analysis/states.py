@@ -12,6 +12,7 @@ from adgn.graph import Adjacency, SparseOperator
 from adgn.graph.adjacency import SPARSE_LAYOUTS
 from adgn.graph.checks import NonFiniteError, check_features, check_finite
 from adgn.nn import GraphNetwork
+from adgn.training.errors import DivergedError
 
 
 @runtime_checkable
@@ -68,10 +69,6 @@ def first_states(model: nn.Module, x: Tensor) -> Tensor:
         return model.encode(x).detach()
     check_features(x, like=next(model.parameters(), None))
     return x.detach()
-
-
-class DivergedError(ValueError):
-    """The states of a model grew beyond what numbers hold."""
 
 
 def states_from(

@@ -12,8 +12,9 @@ from adgn.analysis.layer_spectra import LayerSpectrum, NotConvergedError, layer_
 from adgn.analysis.node_spectra import NodeSpectrum, is_antisymmetric, node_spectrum
 from adgn.analysis.perturbation import PerturbationGrowth, perturbation_growth
 from adgn.analysis.sensitivity import Sensitivity, sensitivity
-from adgn.analysis.states import DivergedError, first_states, measuring, propagation_of
+from adgn.analysis.states import first_states, measuring, propagation_of
 from adgn.graph import Adjacency
+from adgn.training.errors import DivergedError
 
 # Nodes × channels up to which a diagnosis looks for the whole layer's extreme eigenvalues.
 SPECTRUM_LIMIT = 200_000

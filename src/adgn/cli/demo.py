@@ -11,7 +11,7 @@ from adgn.cli.console import console, make_folder, print_table
 from adgn.cli.demo_property import property_demo
 
 if TYPE_CHECKING:
-    from adgn.training import Observer
+    from adgn.training import Callback
 
 app = typer.Typer(help="See what the method is for, in a few minutes.")
 
@@ -51,9 +51,9 @@ def transfer(
     from adgn.report.transfer import TRANSFER_COLUMNS, transfer_figure, transfer_rows
 
     @contextmanager
-    def watch(label: str) -> "Iterator[Sequence[Observer]]":
+    def watch(label: str) -> "Iterator[Sequence[Callback]]":
         with shown_progress(label) as shown:
-            yield [shown.observer]
+            yield [shown.callback]
 
     make_folder(out)
     outcomes = list(run_transfer(distance or DISTANCES, epochs=epochs, seed=seed, watch=watch))

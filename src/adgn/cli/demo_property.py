@@ -52,7 +52,7 @@ def property_demo(out: Path) -> None:
                 result = train(
                     task,
                     run_dir=run_dir,
-                    observers=[shown.observer],
+                    callbacks=[shown.callback],
                     progress=shown.preparing,
                     **_settings(model, out),
                 )

@@ -198,7 +198,7 @@ def _show(label: str, folder: Path, tensorboard: bool, run: Any) -> None:
             event_writer(folder if tensorboard else None) as events,
             shown_progress(label) as shown,
         ):
-            result = run({"observers": [shown.observer, *events], "progress": shown.preparing})
+            result = run({"callbacks": [shown.callback, *events], "progress": shown.preparing})
     except Interrupted as stop:
         message.print(
             f"{escape(str(stop))}. To go on: adgn resume {escape(str(folder))}",

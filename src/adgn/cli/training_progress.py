@@ -9,7 +9,7 @@ from typing import Any
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from adgn.cli.console import error_console, progress_bar
-from adgn.training.trainer import Observer, Trainer
+from adgn.training.trainer import Callback, Trainer
 
 __all__ = ["Shown", "shown_progress"]
 
@@ -35,7 +35,7 @@ def _time_left(trainer: Trainer) -> str:
     return f"at most {hours}:{minutes:02}:{seconds:02} left"
 
 
-class _Lines(Observer):
+class _Lines(Callback):
     """A line every few seconds, and at the first and the best-known last epoch."""
 
     def __init__(self, label: str) -> None:
@@ -56,7 +56,7 @@ class _Lines(Observer):
         )
 
 
-class _Bar(Observer):
+class _Bar(Callback):
     """A progress bar with epoch, loss, best score and time left."""
 
     def __init__(self, label: str, progress: Progress) -> None:
@@ -84,9 +84,9 @@ class _Bar(Observer):
 
 @dataclass(frozen=True)
 class Shown:
-    """What shows a run: `observer` the training, `preparing` the making of a data set."""
+    """What shows a run: `callback` the training, `preparing` the making of a data set."""
 
-    observer: Observer
+    callback: Callback
     preparing: Callable[[int, int], None]
 
 

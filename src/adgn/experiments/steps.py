@@ -33,8 +33,8 @@ from adgn.selection.executors import Poll
 from adgn.selection.replicate import StopCallback, held, read_scores, replicate, run_record
 from adgn.selection.worker import WorkerSpec, work
 from adgn.training import (
+    Callback,
     Interrupted,
-    Observer,
     RunDirectory,
     TrainConfig,
     Trainer,
@@ -369,7 +369,7 @@ def _log10(value: float | None) -> float | None:
     return math.log10(value) if value else None
 
 
-class _Clock(Observer):
+class _Clock(Callback):
     def __init__(self) -> None:
         self.times: list[float] = []
 
@@ -382,7 +382,7 @@ def _timed(plan: CellPlan, cell: Cell, stop: threading.Event) -> Cell:
     config = plan.config({"loop.max_epochs": epochs + 1}, Run(plan.base.seed))
     clock = _Clock()
     load = load_average()
-    result = train(config, observers=[clock, StopCallback(stop.is_set)], evaluate_test=False)
+    result = train(config, callbacks=[clock, StopCallback(stop.is_set)], evaluate_test=False)
     seconds = [after - before for before, after in zip(clock.times, clock.times[1:], strict=False)]
     record = RunRecord(
         seed=config.seed, epochs=epochs, best_epoch=result.best_epoch, seconds=sum(seconds)

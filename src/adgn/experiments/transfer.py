@@ -12,7 +12,7 @@ from adgn.analysis import weight_gradients
 from adgn.data import GraphTransfer
 from adgn.graph import GraphBlocks
 from adgn.nn import GraphNetwork
-from adgn.training import LearnedNothingWarning, Observer, RunResult, train
+from adgn.training import Callback, LearnedNothingWarning, RunResult, train
 
 DISTANCES = (5, 10, 20, 50)
 MODELS = ("adgn", "gcn")
@@ -48,7 +48,7 @@ class TransferOutcome:
         return self.error < 0.1 * self.constant
 
 
-Callbacks = Callable[[str], AbstractContextManager[Sequence[Observer]]]
+Callbacks = Callable[[str], AbstractContextManager[Sequence[Callback]]]
 
 
 def run_transfer(
@@ -66,12 +66,12 @@ def run_transfer(
         models: Names of models; each gets the same depth, width, data and optimiser.
         epochs: Passes over the 1000 train lines.
         seed: Of weights and data.
-        watch: Given a label, a context with observers of the training.
+        watch: Given a label, a context with callbacks of the training.
     """
     for distance in distances:
         for model in models:
             with (
-                watch(f"{model}, distance {distance}") as observers,
+                watch(f"{model}, distance {distance}") as callbacks,
                 warnings.catch_warnings(),
             ):
                 # That a model learns no more than a constant is what the outcome shows.
@@ -82,7 +82,7 @@ def run_transfer(
                     model={"name": model},
                     loop={"max_epochs": epochs, "evaluate_every": 5},
                     seed=seed,
-                    observers=observers,
+                    callbacks=callbacks,
                 )
             yield _outcome(result, model, distance)
 

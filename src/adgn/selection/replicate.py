@@ -12,14 +12,14 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from adgn.selection.protocols import Run
-from adgn.training import Interrupted, Observer, RunDirectory, TrainConfig, Trainer, train
+from adgn.training import Callback, Interrupted, RunDirectory, TrainConfig, Trainer, train
 
 __all__ = ["StopCallback", "held", "read_scores", "replicate", "run_record"]
 
 _POLL_SECONDS = 0.2
 
 
-class StopCallback(Observer):
+class StopCallback(Callback):
     """Stops a run, at a place from which it can go on, as soon as a function says so."""
 
     def __init__(self, should_stop: Callable[[], bool]) -> None:
@@ -66,7 +66,7 @@ def replicate(
                 run_dir=directory.path,
                 resume=True,
                 evaluate_test=evaluate_test,
-                observers=[StopCallback(should_stop)],
+                callbacks=[StopCallback(should_stop)],
             )
             # A finished run needs its weights alone; the state is several times as large.
             shutil.rmtree(directory.states.folder, ignore_errors=True)

@@ -8,7 +8,7 @@ from pydantic import Field, StrictBool, StrictInt
 from adgn.data.node_datasets import NODE_DATASETS
 from adgn.tasks.published import published_for
 from adgn.training.config import TaskConfig
-from adgn.training.sharing import kept
+from adgn.training.sharing import cached_data
 from adgn.training.tasks import Progress, PublishedValue, TaskData, TaskSize, register_task
 
 if TYPE_CHECKING:  # what brings torch is imported where it is used: listing the tasks is quick
@@ -52,7 +52,7 @@ def _build(config: "TrainConfig", device: "torch.device", progress: Progress | N
 
     task = NodeConfig.of(config)
     reading = {"features": task.features, "largest_component": task.largest_component}
-    data = kept(
+    data = cached_data(
         ("graph", task.name, task.root, *reading.values(), device),
         lambda: load(task.name, task.root, **reading).to(device),  # type: ignore[arg-type]
     )

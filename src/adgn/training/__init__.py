@@ -41,7 +41,7 @@ if TYPE_CHECKING:  # imported on first use: tables of names need no torch
         register_task,
         unregister_task,
     )
-    from adgn.training.trainer import Observer, Trainer
+    from adgn.training.trainer import Callback, Trainer
 else:
     __getattr__, __dir__ = lazy_exports(__name__)
 
@@ -49,6 +49,7 @@ __all__ = [
     "OBJECTIVES",
     "TASKS",
     "BatchSource",
+    "Callback",
     "ClassificationMetrics",
     "ConfigError",
     "DamagedRunError",
@@ -61,7 +62,6 @@ __all__ = [
     "LearnedNothingWarning",
     "LoaderBatches",
     "Objective",
-    "Observer",
     "PackedBatches",
     "Prepared",
     "PublishedValue",

@@ -85,7 +85,7 @@ class _Holder:
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self.runs = 0  # that the thread has under way: one, or a run inside an observer of another
+        self.runs = 0  # that the thread has under way: one, or a run inside a callback of another
 
 
 _holder = _Holder()
