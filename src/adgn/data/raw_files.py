@@ -61,11 +61,7 @@ def known_digests() -> dict[str, str]:
 
 
 def check_raw_file(path: Path, root: Path) -> None:
-    """Compare a raw file with its published checksum.
-
-    Raises:
-        DamagedFileError: it differs.
-    """
+    """Raise `DamagedFileError` unless a raw file has its published checksum."""
     expected = known_digests()[path.relative_to(root).as_posix()]
     found = sha256_of_file(path)
     if found != expected:

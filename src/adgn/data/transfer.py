@@ -16,10 +16,6 @@ from adgn.data.packed import PackedDataset, PackedGraphs
 _SPLITS = ("train", "val", "test")
 
 
-def _line(distance: int) -> list[tuple[int, int]]:
-    return [(node, node + 1) for node in range(distance)]
-
-
 def _ring(distance: int) -> list[tuple[int, int]]:
     nodes = 2 * distance
     return [(node, (node + 1) % nodes) for node in range(nodes)]
@@ -38,7 +34,7 @@ def _crossed_ring(distance: int) -> list[tuple[int, int]]:
 # Edges for a distance, and the smallest distance at which the topology is what its name says.
 # The source is node 0, the target is node `distance`.
 _BUILDERS: dict[str, tuple[Callable[[int], list[tuple[int, int]]], int]] = {
-    "line": (_line, 1),
+    "line": (lambda distance: [(node, node + 1) for node in range(distance)], 1),
     "ring": (_ring, 2),
     "crossed_ring": (_crossed_ring, 3),
 }

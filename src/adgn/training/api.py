@@ -86,11 +86,8 @@ def train(
 
     Example:
         >>> import adgn
-        >>> result = adgn.train(
-        ...     "graph-transfer",
-        ...     task={"distance": 3, "train": 64, "val": 16, "test": 16},
-        ...     loop={"max_epochs": 2},
-        ... )
+        >>> small = {"distance": 3, "train": 64}
+        >>> result = adgn.train("graph-transfer", task=small, loop={"max_epochs": 2})
         >>> result.epochs, sorted(result.scores)
         (2, ['test', 'train', 'val'])
     """
@@ -125,8 +122,7 @@ def resume(
 
     Args:
         run_dir: A run directory.
-        callbacks: Called after every step and epoch.
-        progress: Told how far the preparation of a data set is.
+        callbacks, progress: As of `train`.
         device: Where to compute from now on; `None`: where the run did. On another device the last
             bits of the scores may differ.
 
@@ -135,13 +131,10 @@ def resume(
 
     Example:
         >>> import tempfile, adgn
-        >>> task = {"distance": 3, "train": 16, "val": 8, "test": 8}
+        >>> settings = {"task": {"distance": 3, "train": 16}, "loop": {"max_epochs": 2}}
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     result = adgn.train(
-        ...         "graph-transfer", task=task, loop={"max_epochs": 2}, run_dir=f"{folder}/run"
-        ...     )
-        ...     again = adgn.resume(f"{folder}/run")
-        >>> again.scores == result.scores
+        ...     result = adgn.train("graph-transfer", run_dir=f"{folder}/run", **settings)
+        ...     adgn.resume(f"{folder}/run").scores == result.scores
         True
     """
     directory = RunDirectory(run_dir)
@@ -177,9 +170,8 @@ def prepare(
     """Loads the data of a configuration and builds its network and trainer.
 
     Args:
-        config: What to train; `TrainConfig(task={"name": "texas"})` has all defaults.
-        callbacks: Called after every step and epoch.
-        progress: Told how far the preparation of a data set is.
+        config: What to train; `TrainConfig("texas")` has all defaults.
+        callbacks, progress: As of `train`.
 
     Example:
         >>> from adgn.training import TrainConfig
@@ -208,13 +200,7 @@ def prepare(
         )
     with own_randomness(config.seed):
         try:
-            model = build_network(
-                config.model,
-                in_channels=data.in_channels,
-                out_channels=data.out_channels,
-                level=data.level,
-                embeddings=data.embeddings,
-            ).to(device)
+            model = build_network(config.model, data).to(device)
         except RuntimeError as error:  # torch could not get memory for the weights
             raise ConfigError(
                 f"a network with model.hidden_channels={config.model.hidden_channels} and "
@@ -234,11 +220,7 @@ def prepare(
         stopping=EarlyStopping(mode, stopping.patience, stopping.ties, stopping.target),
         monitor=monitor,
         monitor_split=stopping.split,
-        max_epochs=loop.max_epochs,
-        passes_per_epoch=loop.passes_per_epoch,
-        evaluate_every=loop.evaluate_every,
-        accumulate=loop.accumulate,
-        clip_norm=loop.clip_norm,
+        **loop.model_dump(exclude={"batch_size"}),
         seed=config.seed,
         train_eval=data.sources["train"],
         callbacks=callbacks,
@@ -357,13 +339,10 @@ def evaluate(
 
     Example:
         >>> import tempfile, adgn
-        >>> task = {"distance": 3, "train": 16, "val": 8, "test": 8}
+        >>> settings = {"task": {"distance": 3, "train": 16}, "loop": {"max_epochs": 2}}
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     result = adgn.train(
-        ...         "graph-transfer", task=task, loop={"max_epochs": 2}, run_dir=f"{folder}/run"
-        ...     )
-        ...     scores = evaluate(f"{folder}/run", ["test"])
-        >>> scores == {"test": result.scores["test"]}
+        ...     result = adgn.train("graph-transfer", run_dir=f"{folder}/run", **settings)
+        ...     evaluate(f"{folder}/run", ["test"]) == {"test": result.scores["test"]}
         True
     """
     prepared = open_run(run_dir, device=device)

@@ -84,11 +84,7 @@ def unpack(tree: Any, tensors: Mapping[str, Tensor]) -> Any:
 
 
 class StateStore:
-    """The folder of the latest state.
-
-    Args:
-        folder: Made with the first state.
-    """
+    """The folder of the latest state, made with the first one."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -131,12 +127,7 @@ class StateStore:
                 old.unlink(missing_ok=True)
 
     def load(self) -> dict[str, Any]:
-        """The latest state.
-
-        Raises:
-            DamagedRunError: A file is missing, truncated or not what was written.
-            RunError: A newer version of the package wrote it.
-        """
+        """The latest state; raises where it is damaged or a newer version wrote it."""
         content = self._read_manifest()
         try:
             path = self.folder / check_name(content["tensors"]["file"], "tensors.file")
@@ -164,15 +155,11 @@ class StateStore:
         digest = content.pop("sha256", None)
         if digest != sha256(_canonical(content)):
             raise DamagedRunError(f"{self.manifest} is damaged (its checksum is wrong); {_REMEDY}")
-        result: dict[str, Any] = content
-        return result
+        return content  # type: ignore[no-any-return]
 
 
 def save_weights(path: Path, weights: Mapping[str, Tensor], about: Mapping[str, Any]) -> None:
-    """Writes a state dict as safetensors; `about` goes to its metadata.
-
-    The digest in the metadata lets `load_weights` notice a changed file.
-    """
+    """Writes a state dict as safetensors, with `about` and a digest in its metadata."""
     tensors = {
         name: weight.detach().to("cpu", copy=True).contiguous() for name, weight in weights.items()
     }
@@ -199,15 +186,12 @@ def load_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 def load_into(model: torch.nn.Module, weights: Mapping[str, Tensor], source: object) -> None:
     """Loads weights into a model; says what differs where they belong to another one."""
     own = model.state_dict()
-    missing = sorted(own.keys() - weights.keys())
-    extra = sorted(weights.keys() - own.keys())
-    other = [n for n in own if n in weights and own[n].shape != weights[n].shape]
-    if missing or extra or other:
-        found = [
-            *(f"{name} is missing" for name in missing),
-            *(f"{name} is not in the model" for name in extra),
-            *(f"{n} is {list(weights[n].shape)}, not {list(own[n].shape)}" for n in other),
-        ]
+    found = [f"{name} is missing" for name in sorted(own.keys() - weights.keys())]
+    found += [f"{name} is not in the model" for name in sorted(weights.keys() - own.keys())]
+    for name in own:
+        if name in weights and own[name].shape != weights[name].shape:
+            found.append(f"{name} is {list(weights[name].shape)}, not {list(own[name].shape)}")
+    if found:
         raise RunError(
             f"{source} holds weights of another model than {type(model).__name__}: "
             + "; ".join(found[:4])

@@ -39,11 +39,9 @@ def predict(
 
     Example:
         >>> import tempfile, adgn
-        >>> task = {"distance": 3, "train": 16, "val": 8, "test": 8}
+        >>> settings = {"task": {"distance": 3, "test": 8}, "loop": {"max_epochs": 1}}
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     result = adgn.train(
-        ...         "graph-transfer", task=task, loop={"max_epochs": 2}, run_dir=f"{folder}/run"
-        ...     )
+        ...     result = adgn.train("graph-transfer", run_dir=f"{folder}/run", **settings)
         ...     ((split, batch),) = predict(f"{folder}/run", ["test"])
         >>> split, list(batch), batch["prediction"].shape
         ('test', ['graph', 'node', 'prediction', 'target', 'output'], torch.Size([8, 1]))
@@ -115,13 +113,8 @@ def write_predictions(run_dir: str | Path, out: str | Path, *, device: str | Non
         for split, parts in batches.items()
     }
     if path.suffix == ".safetensors":
-        content = save(
-            {
-                f"{split}.{name}": tensor.contiguous()
-                for split, tensors in splits.items()
-                for name, tensor in tensors.items()
-            }
-        )
+        named = {f"{s}.{name}": t for s, tensors in splits.items() for name, t in tensors.items()}
+        content = save({name: tensor.contiguous() for name, tensor in named.items()})
     else:
         content = csv_text(splits).encode()
     write_atomically(path, content, OTHER_OUT)

@@ -71,8 +71,7 @@ class Trainer:
         schedule: A learning-rate scheduler of torch, stepped once per epoch.
         stopping: By default on `val`, without patience: the best epoch is kept, none is saved.
         monitor: The score that `stopping` follows; by default the objective's.
-        monitor_split: The split that it is measured on; by default `"val"` if given, else
-            `"train"`.
+        monitor_split: Where it is measured; by default `"val"` if given, else `"train"`.
         max_epochs: Epochs at most.
         passes_per_epoch: Passes over the train batches that make an epoch.
         evaluate_every: Epochs between two measurements.
@@ -125,12 +124,9 @@ class Trainer:
         checkpointer: Checkpointer | None = None,
         callbacks: Sequence[Callback] = (),
     ) -> None:
-        for name, value in (
-            ("max_epochs", max_epochs),
-            ("passes_per_epoch", passes_per_epoch),
-            ("evaluate_every", evaluate_every),
-            ("accumulate", accumulate),
-        ):
+        counts = {"max_epochs": max_epochs, "passes_per_epoch": passes_per_epoch}
+        counts |= {"evaluate_every": evaluate_every, "accumulate": accumulate}
+        for name, value in counts.items():
             if value < 1:
                 raise ValueError(f"{name}={value} is not valid; give at least 1")
         if clip_norm is not None and not clip_norm > 0:
@@ -184,10 +180,7 @@ class Trainer:
 
     @flushed_denormals()
     def fit(self) -> StopReason:
-        """Trains until the end, from the beginning or from the state that was loaded.
-
-        Returns:
-            Why it stopped.
+        """Trains until the end, from the beginning or a loaded state; returns why it stopped.
 
         Raises:
             DivergedError: The loss, a score or a weight is no longer finite.
