@@ -127,15 +127,12 @@ def _was_run(title: str, options: Mapping[str, Any], table: str) -> bool:
 
 
 def _tree_cell(title: str, radius: int | None) -> PublishedValue | None:
-    table = published_tables()[_TREES]
-    values = table["rows"].get(title)
-    if values is None or radius not in table["radius"]:
-        return None
-    accuracy = values[table["radius"].index(radius)]
+    column = f"radius {radius}"
+    accuracy = _tree_value("rows", title, column)
     if accuracy is None:
         return None
     # The paper's table has train accuracies.
-    return PublishedValue("train_accuracy", accuracy, None, _TREES, title, f"radius {radius}")
+    return PublishedValue("train_accuracy", accuracy, None, _TREES, title, column)
 
 
 def published_normalised_accuracy(row: str, column: str) -> float | None:
@@ -145,8 +142,12 @@ def published_normalised_accuracy(row: str, column: str) -> float | None:
         >>> published_normalised_accuracy("GGNN", "radius 5")
         0.38
     """
+    return _tree_value("rows_normalised", row, column)
+
+
+def _tree_value(rows: str, row: str, column: str) -> float | None:
     table = published_tables()[_TREES]
     columns = [f"radius {radius}" for radius in table["radius"]]
-    values = table["rows_normalised"].get(row)
+    values = table[rows].get(row)
     value: float | None = values[columns.index(column)] if values and column in columns else None
     return value

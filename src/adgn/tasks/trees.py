@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # what brings torch is imported where it is used: listing the
     from adgn.training.metrics import Scores
 
 MAX_PASSES = 50_000
+_AT_BEST = {"ties": False, "target": 1.0}  # stop once all is right
 
 
 class TreeConfig(TaskConfig):
@@ -56,7 +57,7 @@ def _batch_size(radius: int) -> int:
 
 def _defaults(task: Mapping[str, Any], model: str) -> dict[str, Any]:
     radius = _radius(task)
-    passes = 1000 if radius == 2 else 100
+    passes, batch = 1000 if radius == 2 else 100, {"batch_size": _batch_size(radius)}
     return {
         "model": {
             "hidden_channels": 32,
@@ -66,18 +67,8 @@ def _defaults(task: Mapping[str, Any], model: str) -> dict[str, Any]:
         },
         "optimizer": {"name": "adam", "lr": 0.001},
         "schedule": {"name": "plateau", "factor": 0.5, "patience": 10, "threshold": 1e-4},
-        "stopping": {
-            "split": "train",
-            "monitor": "accuracy",
-            "patience": 20,
-            "ties": False,
-            "target": 1.0,
-        },
-        "loop": {
-            "max_epochs": MAX_PASSES // passes,
-            "passes_per_epoch": passes,
-            "batch_size": _batch_size(radius),
-        },
+        "stopping": {"split": "train", "monitor": "accuracy", "patience": 20, **_AT_BEST},
+        "loop": {"max_epochs": MAX_PASSES // passes, "passes_per_epoch": passes, **batch},
         "seed": 11,
     }
 
