@@ -122,13 +122,13 @@ def test_one_live_display(monkeypatch):
     terminal = Console(file=screen, force_terminal=True, width=120)
     monkeypatch.setattr("adgn.cli.reproduction_progress.error_console", lambda: terminal)
     plan = plan_cells(["trees"], "smoke", ["gcn"])[0]
-    with shown_reproduction() as (watch, progress):
+    with shown_reproduction() as (callback, progress):
         progress(1, 4)
-        watch.live.refresh()
+        callback.live.refresh()
         assert "data: 25 %" in screen.getvalue()
         shown = len(screen.getvalue())
-        watch.tick([Job(plan, plan.new_cell(), 0, running=True)])
-        watch.live.refresh()
+        callback.tick([Job(plan, plan.new_cell(), 0, running=True)])
+        callback.live.refresh()
         later = screen.getvalue()[shown:]
     assert "gcn--radius-2" in later
     assert "data:" not in later

@@ -35,10 +35,10 @@ def test_what_is_shown(monkeypatch, terminal):
     done = replace(
         STATUS, complete=9, pruned=1, running=0, waiting=0, best=-1.25, best_params={"lr": 0.1}
     )
-    with shown_study("mine") as watch:
-        watch(STATUS)
-        watch(done)
-        watch(done)
+    with shown_study("mine") as callback:
+        callback(STATUS)
+        callback(done)
+        callback(done)
     text = out.getvalue()
     assert "mine" in text
     assert "-1.2500" in text

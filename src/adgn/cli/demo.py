@@ -51,12 +51,14 @@ def transfer(
     from adgn.report.transfer import TRANSFER_COLUMNS, transfer_figure, transfer_rows
 
     @contextmanager
-    def watch(label: str) -> "Iterator[Sequence[Callback]]":
+    def callbacks_for(label: str) -> "Iterator[Sequence[Callback]]":
         with shown_progress(label) as shown:
             yield [shown.callback]
 
     make_folder(out)
-    outcomes = list(run_transfer(distance or DISTANCES, epochs=epochs, seed=seed, watch=watch))
+    outcomes = list(
+        run_transfer(distance or DISTANCES, epochs=epochs, seed=seed, callbacks_for=callbacks_for)
+    )
     print_table(TRANSFER_COLUMNS, transfer_rows(outcomes))
     picture = out / "transfer.png"
     transfer_figure(outcomes).savefig(picture, dpi=150)

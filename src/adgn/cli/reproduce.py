@@ -117,7 +117,7 @@ def reproduce(
         return
     place = out if out is not None else Path("reproduction") / budget
     try:
-        with shown_reproduction() as (watch, progress):
+        with shown_reproduction() as (callback, progress):
             result = run_reproduction(
                 experiments or [],
                 budget=budget,
@@ -131,7 +131,7 @@ def reproduce(
                 executor=executor,  # type: ignore[arg-type]
                 ray_address=ray_address,
                 storage=storage,
-                watch=watch,
+                callback=callback,
                 progress=progress,
             )
     except KeyboardInterrupt:

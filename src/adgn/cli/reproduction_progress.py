@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from adgn.cli.console import error_console, progress_bar
-from adgn.experiments.driver import Callback, Job
+from adgn.experiments.driver import Job, ReproductionCallback
 from adgn.experiments.summary import shown_score
 
 __all__ = ["shown_reproduction"]
@@ -39,7 +39,7 @@ def _table(jobs: Sequence[Job]) -> Table:
     return table
 
 
-class _Lines(Callback):
+class _Lines(ReproductionCallback):
     def __init__(self, out: Console, live: Live | None) -> None:
         self.out = out
         self.live = live
@@ -73,7 +73,7 @@ class _Lines(Callback):
 
 
 @contextmanager
-def shown_reproduction() -> Iterator[tuple[Callback, Callable[[int, int], None]]]:
+def shown_reproduction() -> Iterator[tuple[ReproductionCallback, Callable[[int, int], None]]]:
     """Shows a reproduction on standard error.
 
     Yields:

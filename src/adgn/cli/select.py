@@ -166,7 +166,7 @@ def select(
     for setting in settings or ():
         chosen = merged(chosen or {}, parse_setting(setting))
     try:
-        with shown_study(study or task or "") as watch, progress_bar("test scores") as progress:
+        with shown_study(study or task or "") as callback, progress_bar("test scores") as progress:
             result = run_selection(
                 task,
                 model=model,
@@ -188,7 +188,7 @@ def select(
                 retry_failed=retry_failed,
                 heartbeat=heartbeat,
                 grace=grace,
-                watch=watch,
+                callback=callback,
                 progress=progress,
             )
     except KeyboardInterrupt:

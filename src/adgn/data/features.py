@@ -14,12 +14,7 @@ SPARSE_UP_TO = 1 / 8
 
 
 def csr_from_scipy(matrix: scipy.sparse.csr_matrix) -> Tensor:
-    """A SciPy CSR matrix as a torch CSR tensor: float32 values, int64 indices.
-
-    Example:
-        >>> csr_from_scipy(scipy.sparse.csr_matrix(np.eye(2))).to_dense().tolist()
-        [[1.0, 0.0], [0.0, 1.0]]
-    """
+    """A SciPy CSR matrix as a torch CSR tensor: float32 values, int64 indices."""
     return csr_from_parts(
         torch.from_numpy(matrix.indptr),
         torch.from_numpy(matrix.indices),
@@ -55,12 +50,7 @@ def as_stored(x: Tensor | scipy.sparse.csr_matrix) -> Tensor | scipy.sparse.csr_
 
 
 def select_rows(x: Tensor, rows: Tensor) -> Tensor:
-    """Rows of a dense or CSR matrix, in the given order.
-
-    Example:
-        >>> select_rows(torch.eye(2).to_sparse_csr(), torch.tensor([1])).to_dense().tolist()
-        [[0.0, 1.0]]
-    """
+    """Rows of a dense or CSR matrix, in the given order."""
     if x.layout == torch.sparse_csr:
         return csr_from_scipy(csr_to_scipy(x)[rows.cpu().numpy()]).to(x.device)
     return x[rows]

@@ -43,12 +43,7 @@ def sha256_of_tensors(tensors: Mapping[str, Tensor]) -> str:
 
 
 def cache_path(folder: Path, name: str, settings: Mapping[str, object]) -> Path:
-    """The file for a data set made with these settings; other settings give another file.
-
-    Example:
-        >>> cache_path(Path("adgn"), "trees", {"seed": 1}).as_posix()
-        'adgn/trees-a4bbadc1c789.safetensors'
-    """
+    """The file for a data set made with these settings; other settings give another file."""
     text = json.dumps(settings, sort_keys=True)
     return folder / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}.safetensors"
 

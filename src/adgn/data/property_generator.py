@@ -152,13 +152,6 @@ def graph_chain(
     of the graph has no edge it goes up again and the graph is drawn anew with the type it had. The
     source node is drawn last, from the stream that the graph left behind. The same happens where
     networkx finds no power-law tree for a seed (never for the sizes of the paper).
-
-    Example:
-        >>> graphs = list(graph_chain(1234, iter([25, 26])))
-        >>> [len(graph.values) for graph in graphs]
-        [25, 26]
-        >>> bool(graphs[0].adjacency.any(axis=1).all())
-        True
     """
     counter = seed
     for num_nodes in sizes:

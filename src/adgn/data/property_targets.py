@@ -1,7 +1,4 @@
-"""What is predicted on the graphs of the property-prediction task.
-
-`PUBLISHED_COLUMNS` is the one place that says which target a published table column holds.
-"""
+"""What is predicted on the graphs of the property-prediction task."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -43,12 +43,7 @@ DEFAULT_SIZES: Mapping[str, int] = MappingProxyType({"train": 1000, "val": 100, 
 
 
 def transfer_size(topology: str, distance: int, num_graphs: int) -> tuple[int, int, int]:
-    """Nodes and edges of a graph, and about how many bytes making `num_graphs` of them takes.
-
-    Example:
-        >>> transfer_size("ring", 10, 1000)[:2]
-        (20, 40)
-    """
+    """Nodes and edges of a graph, and about how many bytes making `num_graphs` of them takes."""
     nodes = distance + 1 if topology == "line" else 2 * distance
     crosses = 2 * (distance - 2) if topology == "crossed_ring" else 0
     edges = 2 * (nodes - (topology == "line") + crosses)

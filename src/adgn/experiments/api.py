@@ -16,7 +16,7 @@ from adgn._util.suggestions import unknown_name
 from adgn.data.root import ROOT_VARIABLE, data_root
 from adgn.experiments.budgets import BUDGETS, find_budget
 from adgn.experiments.definition import Experiment, Row
-from adgn.experiments.driver import Callback, Driver, Job
+from adgn.experiments.driver import Driver, Job, ReproductionCallback
 from adgn.experiments.errors import ReproductionError, unwritable
 from adgn.experiments.outline import constant_predictor, outline, prepare_data
 from adgn.experiments.plan import CellPlan, planned_columns
@@ -136,7 +136,7 @@ def reproduce(
     executor: Literal["local", "ray"] = "local",
     ray_address: str | None = None,
     storage: str | None = None,
-    watch: Callback | None = None,
+    callback: ReproductionCallback | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Reproduction:
     """Measures tables and figures of the paper, cell by cell.
@@ -157,7 +157,7 @@ def reproduce(
         executor: For the budget `"paper"`: `"local"` or `"ray"`.
         ray_address: For the budget `"paper"`: the Ray cluster.
         storage: For the budget `"paper"`: a database URL for the studies.
-        watch: Told what happens.
+        callback: Told what happens.
         progress: Told how far the preparation of data is.
 
     Raises:
@@ -205,7 +205,7 @@ def reproduce(
             _write_outlines(results, budget, plans)
             jobs, moved = _begin(results, plans, rounds, retry_failed)
             results.add_experiments(budget, names)
-            driver = Driver(results, jobs, watch or Callback(), asked_to_stop)
+            driver = Driver(results, jobs, callback or ReproductionCallback(), asked_to_stop)
             driver.run("alone", 1, cores)
             for job in jobs:
                 if job.plan.budget.whole_selection and job.step is not None:

@@ -12,7 +12,7 @@ from adgn.experiments.results import ResultsDirectory
 from adgn.experiments.steps import StepOrder, do_step, failed_cell
 from adgn.experiments.taken_over import settings_source
 
-__all__ = ["Callback", "Driver", "Job"]
+__all__ = ["Driver", "Job", "ReproductionCallback"]
 
 MAX_DEATHS = 3  # workers that one cell may take with it
 
@@ -56,7 +56,7 @@ class Job:
         return self.plan.experiment.kind == "seconds"
 
 
-class Callback:
+class ReproductionCallback:
     """Told what happens; override what is of interest."""
 
     def step_begins(self, job: Job, step: int) -> None:
@@ -83,12 +83,12 @@ class Driver:
         self,
         results: ResultsDirectory,
         jobs: Sequence[Job],
-        watch: Callback,
+        callback: ReproductionCallback,
         asked_to_stop: threading.Event,
     ) -> None:
         self.results = results
         self.jobs = jobs
-        self.watch = watch
+        self.callback = callback
         self.asked_to_stop = asked_to_stop
 
     def run(self, kind: Literal["alone", "together"], workers: int, threads: int) -> None:
@@ -110,7 +110,7 @@ class Driver:
         """Does a cell that is a whole study; `place` says where its trials run, as for `select`."""
         order = self._begin(job)
         try:
-            outcome = do_step(order, self.asked_to_stop, watch=lambda _: self._poll(), **place)
+            outcome = do_step(order, self.asked_to_stop, callback=lambda _: self._poll(), **place)
         finally:
             job.running = False
         if outcome == "interrupted":  # Ctrl-C came while a run was trained in this process
@@ -120,7 +120,7 @@ class Driver:
     def _poll(self) -> None:
         if self.asked_to_stop.is_set():
             raise KeyboardInterrupt
-        self.watch.tick(self.jobs)
+        self.callback.tick(self.jobs)
 
     def _next(self, jobs: Sequence[Job]) -> Job | None:
         ready = [
@@ -143,7 +143,7 @@ class Driver:
         out = str(self.results.path.resolve())
         order = StepOrder(out, *names, job.step or 0, job.retry)
         job.running = True
-        self.watch.step_begins(job, order.step)
+        self.callback.step_begins(job, order.step)
         return order
 
     def _done(self, job: Job, outcome: str) -> None:
@@ -153,14 +153,14 @@ class Driver:
         step = job.step or 0
         job.retry = False
         self._reload(job)
-        self.watch.step_ends(job, step, outcome)
+        self.callback.step_ends(job, step, outcome)
 
     def _died(self, job: Job, worker: Worker | None) -> None:
         step = job.step or 0
         self._reload(job)
         job.deaths += 1
         if job.deaths < MAX_DEATHS:
-            self.watch.step_ends(job, step, "died")
+            self.callback.step_ends(job, step, "died")
             return
         last = "" if worker is None else f" (the last with code {worker.code})"
         message = (
@@ -170,7 +170,7 @@ class Driver:
         job.retry = False
         job.cell = failed_cell(job.cell, message)
         self.results.write_cell(job.plan, job.cell)
-        self.watch.step_ends(job, step, "failed")
+        self.callback.step_ends(job, step, "failed")
 
     def _reload(self, job: Job) -> None:
         job.running = False

@@ -57,7 +57,7 @@ def run_transfer(
     *,
     epochs: int = 10,
     seed: int = 0,
-    watch: Callbacks = lambda _: nullcontext(()),
+    callbacks_for: Callbacks = lambda _: nullcontext(()),
 ) -> Iterator[TransferOutcome]:
     """Trains each model at each distance on the line and yields the outcomes as they come.
 
@@ -66,12 +66,12 @@ def run_transfer(
         models: Names of models; each gets the same depth, width, data and optimiser.
         epochs: Passes over the 1000 train lines.
         seed: Of weights and data.
-        watch: Given a label, a context with callbacks of the training.
+        callbacks_for: Given a label, a context with callbacks of the training.
     """
     for distance in distances:
         for model in models:
             with (
-                watch(f"{model}, distance {distance}") as callbacks,
+                callbacks_for(f"{model}, distance {distance}") as callbacks,
                 warnings.catch_warnings(),
             ):
                 # That a model learns no more than a constant is what the outcome shows.

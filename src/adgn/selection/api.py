@@ -42,7 +42,6 @@ from adgn.training.memory import check_run_memory
 __all__ = ["StudyFolder", "check_place", "select"]
 
 ROOT = Path("studies")
-StatusCallback = Callable[[StudyStatus], None]
 
 
 class StudyFolder:
@@ -146,7 +145,7 @@ def select(
     evaluate_test: bool = True,
     heartbeat: int = HEARTBEAT_SECONDS,
     grace: int = GRACE_SECONDS,
-    watch: StatusCallback | None = None,
+    callback: Callable[[StudyStatus], None] | None = None,
     progress: Progress | None = None,
 ) -> SelectionResult:
     """Selects a configuration by its validation score, and gives its test score.
@@ -178,7 +177,7 @@ def select(
             `test` is empty.
         heartbeat: Seconds between two signs of life of a trial.
         grace: Seconds without one after which a trial is given to another worker.
-        watch: Told about once a second how far the study is.
+        callback: Told about once a second how far the study is.
         progress: Told how far the test scores are.
 
     Raises:
@@ -239,7 +238,7 @@ def select(
         path, device = str(place.path.resolve()), definition.base.device
         spec = WorkerSpec(name, url, path, 0, heartbeat, grace, device)
         with terminate_as_interrupt() as asked_to_stop:
-            _run(where, spec, opened, definition, watch, asked_to_stop)
+            _run(where, spec, opened, definition, callback, asked_to_stop)
             return conclude(opened, definition, place.path, progress, evaluate_test)
 
 
@@ -248,14 +247,14 @@ def _run(
     spec: WorkerSpec,
     study: Study,
     definition: StudyDefinition,
-    watch: StatusCallback | None,
+    callback: Callable[[StudyStatus], None] | None,
     asked_to_stop: threading.Event,
 ) -> None:
     def poll() -> None:
         if asked_to_stop.is_set():
             raise KeyboardInterrupt
-        if watch is not None:
-            watch(study_status(study, definition))
+        if callback is not None:
+            callback(study_status(study, definition))
 
     while not (before := study_status(study, definition)).finished:
         executor.run(spec, poll)

@@ -1,8 +1,7 @@
-"""The latest resumable state of a run: one tensor file and one manifest, both checked when read.
+"""The latest resumable state of a run: tensors in a safetensors file, the rest in a JSON manifest.
 
-A state is any nesting of dicts, lists and tuples with tensors, numbers, strings and `None` at its
-ends. Tensors go to a safetensors file, the rest to a JSON manifest that names this file with its
-digest. The manifest is replaced last and in one step, so at any moment it describes a whole state.
+The manifest names that file with its digest. It is replaced last and in one step, so at any moment
+it describes a whole state.
 """
 
 import json
@@ -31,16 +30,7 @@ _REMEDY = "start the run again in another directory"
 
 
 def pack(tree: Any) -> tuple[Any, dict[str, Tensor]]:
-    """A state as a JSON-ready tree and the tensors that it names.
-
-    Example:
-        >>> import torch
-        >>> tree, tensors = pack({"step": 3, "moments": (torch.zeros(2), None)})
-        >>> tree
-        {'step': 3, 'moments': {'$tuple': [{'$tensor': 'moments/0'}, None]}}
-        >>> unpack(tree, tensors)
-        {'step': 3, 'moments': (tensor([0., 0.]), None)}
-    """
+    """A state as a JSON-ready tree and the tensors that it names."""
     tensors: dict[str, Tensor] = {}
 
     def visit(value: Any, *path: object) -> Any:

@@ -1,8 +1,4 @@
-"""The configuration of a run: one validated tree with a section for each concern.
-
-Everything has a default that the task brings along, the paper's where it has one. A resolved
-configuration names every setting, so that it runs the same way again.
-"""
+"""The configuration of a run: one validated tree with a section for each concern."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -289,12 +285,7 @@ class TrainConfig(Section):
 
 
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested settings: those of `over`, and those of `base` where `over` has none.
-
-    Example:
-        >>> merged({"loop": {"max_epochs": 5, "accumulate": 1}}, {"loop": {"max_epochs": 9}})
-        {'loop': {'max_epochs': 9, 'accumulate': 1}}
-    """
+    """Nested settings: those of `over`, and those of `base` where `over` has none."""
     result = dict(base)
     for key, value in over.items():
         below = result.get(key)

@@ -40,13 +40,7 @@ class MemoryNeed:
 
 
 def estimate_memory(config: TrainConfig) -> MemoryNeed | None:
-    """About how much memory a run needs, within a factor of three; `None` for an unknown task.
-
-    Example:
-        >>> need = estimate_memory(TrainConfig("texas", model={"num_layers": 1000}))
-        >>> 0.05e9 < need.total < 0.5e9
-        True
-    """
+    """About how much memory a run needs, within a factor of three; `None` for an unknown task."""
     size_of = task_entry(config.task.name).size
     if size_of is None:
         return None
@@ -65,12 +59,7 @@ def estimate_memory(config: TrainConfig) -> MemoryNeed | None:
 
 
 def parameter_bytes(build: Callable[[int], nn.Module], num_layers: int, copies: int = 1) -> float:
-    """The bytes of a network with so many tensors like its parameters, told by one and two layers.
-
-    Example:
-        >>> parameter_bytes(lambda n: nn.Sequential(*[nn.Linear(9, 9)] * n), 10)
-        360.0
-    """
+    """The bytes of a network with `copies` of its parameters, told by one and two layers."""
     # Some modules draw from the generator here too, which may be in use by another thread.
     with own_randomness(0):
         try:

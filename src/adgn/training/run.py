@@ -301,12 +301,7 @@ class Checkpointer:
 
 
 def strict_json(line: Mapping[str, Any]) -> str:
-    """JSON that every reader takes: where a score is not finite, `null`.
-
-    Example:
-        >>> strict_json({"epoch": 1, "val": {"log10_mse": float("-inf")}})
-        '{"epoch": 1, "val": {"log10_mse": null}}'
-    """
+    """JSON that every reader takes: where a score is not finite, `null`."""
     try:
         return json.dumps(line, allow_nan=False)
     except ValueError:

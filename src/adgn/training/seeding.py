@@ -1,8 +1,4 @@
-"""A run has random numbers of its own: the caller's generators are left as they were.
-
-Python, NumPy and torch (for each device) have one generator per process, from which layers such as
-dropout draw. So in each process one thread trains at a time.
-"""
+"""Random numbers of a run; generators are the process's, so one thread trains at a time."""
 
 import hashlib
 import os
