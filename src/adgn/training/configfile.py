@@ -41,8 +41,8 @@ def resolve_config(source: ConfigLike, *overrides: Mapping[str, Any]) -> TrainCo
         adgn.training.errors.ConfigError: loop: unknown key 'max_epoch'. Did you mean ...
     """
     if isinstance(source, TrainConfig):
-        if not overrides:
-            return source
+        if not any(overrides):
+            return source  # it was checked when it was made
         settings: dict[str, Any] = source.model_dump()
     elif isinstance(source, Mapping):
         settings = dict(source)
