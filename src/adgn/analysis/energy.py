@@ -8,8 +8,7 @@ from torch import Tensor, nn
 
 from adgn.analysis.states import layer_states
 from adgn.graph import Adjacency, graph_operator
-from adgn.graph.checks import check_features
-from adgn.nn.resolve import check_choice
+from adgn.graph.checks import check_choice, check_features
 
 Scaling = Literal["none", "degree"]
 SCALINGS: tuple[Scaling, ...] = ("none", "degree")

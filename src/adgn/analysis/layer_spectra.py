@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from adgn.analysis.node_spectra import antisymmetric_layers, is_antisymmetric
 from adgn.analysis.states import check_layer, in_double, measuring, states_from
 from adgn.graph import Adjacency
-from adgn.graph.checks import check_count, check_positive
-from adgn.nn.resolve import check_choice
+from adgn.graph.checks import check_choice, check_count, check_positive
 
 Method = Literal["auto", "exact", "matrix-free"]
 METHODS: tuple[Method, ...] = ("auto", "exact", "matrix-free")

@@ -162,7 +162,7 @@ def node_spectrum(
                 states = states_from(propagation, states, graph, weight)[layer - 1]
         conv = convs[layer - 1]
         slopes, own_part = _linearisation(conv, states, graph, weight, chosen)
-        own = conv.own_weight()
+        own = conv.w_self()
         eye = torch.eye(conv.in_channels, dtype=own.dtype, device=own.device)
         rest = own_part - conv.gamma * eye
         jacobians = slopes.unsqueeze(-1) * (own + own_part)

@@ -13,15 +13,9 @@ from adgn._util.registry import Registry
 from adgn.graph import Adjacency
 from adgn.graph.layout import Normalization
 from adgn.graph.tracing import records_sizes
-from adgn.nn.conv import (
-    GATConv,
-    GatedGraphConv,
-    GCN2Conv,
-    GINConv,
-    GINEConv,
-    GraphConvolution,
-    SAGEConv,
-)
+from adgn.nn import conv
+from adgn.nn.conv import GCN2Conv, GraphConvolution
+from adgn.nn.resolve import has_hooks
 
 
 def reset_linear(weight: Tensor) -> None:
@@ -159,7 +153,7 @@ class GCNIIAggregation(GraphConvolution, nn.Module):
         return h
 
 
-class GatedAggregation(GatedGraphConv):
+class GatedAggregation(conv.GatedGraphConv):
     """One step of a [gated graph network](https://arxiv.org/abs/1511.05493) as an aggregation.
 
     Args:
@@ -169,16 +163,6 @@ class GatedAggregation(GatedGraphConv):
 
     def __init__(self, channels: int, *, bias: bool = True) -> None:
         super().__init__(channels, num_layers=1, bias=bias)
-
-
-def has_hooks(module: nn.Module) -> bool:
-    """Whether the module has hooks, which must be called with it."""
-    return bool(
-        module._forward_hooks
-        or module._forward_pre_hooks
-        or module._backward_hooks
-        or module._backward_pre_hooks
-    )
 
 
 def is_plain_linear(phi: nn.Module) -> bool:
@@ -242,14 +226,9 @@ def available_aggregations() -> list[str]:
 
 
 for _name, _class in {
-    "gat": GATConv,
-    "gcn": GCNAggregation,
-    "gcnii": GCNIIAggregation,
-    "ggnn": GatedAggregation,
-    "gin": GINConv,
-    "gine": GINEConv,
-    "graphsage": SAGEConv,
-    "sum": SumAggregation,
+    **{"sum": SumAggregation, "gcn": GCNAggregation, "gcnii": GCNIIAggregation},
+    **{"ggnn": GatedAggregation, "gat": conv.GATConv, "graphsage": conv.SAGEConv},
+    **{"gin": conv.GINConv, "gine": conv.GINEConv},
 }.items():
     register_aggregation(_name)(_class)
 
