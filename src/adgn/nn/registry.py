@@ -46,6 +46,11 @@ class ModelOptions(BaseModel):
         0.0, ge=0, lt=1, description="share of the first and last states dropped while training"
     )
 
+    def beyond(self, base: "type[ModelOptions]") -> dict[str, Any]:
+        """The options that `base` does not have."""
+        names = type(self).model_fields.keys() - base.model_fields.keys()
+        return {name: getattr(self, name) for name in names}
+
 
 @dataclass(frozen=True)
 class OptionSpec:

@@ -6,12 +6,12 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from adgn.graph import Operator
-from adgn.nn.models.diffusion import Diffusion, PredictThenPropagateOptions
+from adgn.nn.models.diffusion import Diffusion, PropagationOptions
 from adgn.nn.network import Model
 from adgn.nn.registry import register_model
 
 
-class APPNPOptions(PredictThenPropagateOptions):
+class APPNPOptions(PropagationOptions):
     """The options of APPNP."""
 
     alpha: float = Field(0.1, ge=0, le=1, description="the teleport probability α")
@@ -42,7 +42,6 @@ class APPNPPropagation(Diffusion):
     paper="https://arxiv.org/abs/1810.05997",
     rule=r"\mathbf{X}^\ell = (1 - \alpha) \hat{\mathbf{A}} \mathbf{X}^{\ell-1} + "
     r"\alpha\, \sigma(\mathbf{X}^0)",
-    hops_per_layer=1,
     memory="1",
     time="md",
     options=APPNPOptions,

@@ -55,7 +55,6 @@ class DGCPropagation(Diffusion):
     paper="https://arxiv.org/abs/2102.10739",
     rule=r"\mathbf{X}^L = \sigma((\mathbf{I} - \epsilon \mathbf{M})^L \mathbf{X}^0),\quad "
     r"\mathbf{M} = \hat{\mathbf{A}} \text{ or } \mathbf{I} - \hat{\mathbf{A}}",
-    hops_per_layer=1,
     memory="1",
     time="md",
     options=DGCOptions,
