@@ -5,7 +5,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from adgn.graph.torch_csr import torch_csr
+from adgn.graph.kernels import torch_csr
 
 __all__ = ["SPARSE_UP_TO", "csr_from_scipy", "csr_to_scipy", "select_rows"]
 

@@ -41,7 +41,6 @@ class LinearAggregation(GraphConvolution, MessagePassing):  # type: ignore[misc]
         - **output:** `[..., N, d]`
 
     Example:
-        >>> import torch
         >>> class MeanAggregation(LinearAggregation):  # an operator makes an aggregation
         ...     normalization = "mean"
         >>> phi = MeanAggregation(1)
@@ -80,7 +79,6 @@ class SumAggregation(LinearAggregation):
     eigenvalues for $\gamma = 0$.
 
     Example:
-        >>> import torch
         >>> phi = SumAggregation(2)
         >>> _ = torch.nn.init.eye_(phi.lin.weight)
         >>> phi(torch.eye(2), torch.tensor([[0], [1]])).tolist()  # one edge, 0 → 1
@@ -102,7 +100,6 @@ class GCNAggregation(LinearAggregation):
     A node without a self loop gets one of weight 1; a self loop that is there keeps its weight.
 
     Example:
-        >>> import torch
         >>> phi = GCNAggregation(1)
         >>> _ = torch.nn.init.ones_(phi.lin.weight)
         >>> phi(torch.tensor([[1.0], [3.0]]), torch.tensor([[0, 1], [1, 0]]))  # both of degree 2
@@ -194,7 +191,6 @@ def register_aggregation(name: str) -> Callable[[Aggregation], Aggregation]:
 
     Example:
         >>> from adgn.nn import ADGN, LinearAggregation, register_aggregation
-        >>> from adgn.nn import unregister_aggregation
         >>> @register_aggregation("mean")
         ... class MeanAggregation(LinearAggregation):
         ...     normalization = "mean"

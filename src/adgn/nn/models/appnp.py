@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from pydantic import Field
-from torch import Tensor, nn
+from torch import Tensor
 
 from adgn.graph import Operator
 from adgn.nn.models.diffusion import Diffusion, PropagationOptions
@@ -20,7 +20,7 @@ class APPNPOptions(PropagationOptions):
 class APPNPPropagation(Diffusion):
     """The activation, then PageRank."""
 
-    def __init__(self, num_layers: int, options: APPNPOptions) -> None:
+    def __init__(self, channels: int, num_layers: int, options: APPNPOptions) -> None:
         super().__init__(num_layers, "gcn", options.act)
         self.alpha = options.alpha
 
@@ -51,7 +51,4 @@ class APPNPPropagation(Diffusion):
 class APPNP(Model):
     """Approximate personalised propagation of neural predictions."""
 
-    @staticmethod
-    def build_propagation(channels: int, num_layers: int, options: APPNPOptions) -> nn.Module:
-        """The propagation."""
-        return APPNPPropagation(num_layers, options)
+    build_propagation = APPNPPropagation

@@ -44,7 +44,4 @@ class DAGNNPropagation(Diffusion):
 class DAGNN(Model):
     """Deep adaptive graph network."""
 
-    @staticmethod
-    def build_propagation(channels: int, num_layers: int, options: PropagationOptions) -> nn.Module:
-        """The propagation."""
-        return DAGNNPropagation(channels, num_layers, options)
+    build_propagation = DAGNNPropagation

@@ -5,7 +5,7 @@ from typing import Literal
 
 import torch
 from pydantic import Field
-from torch import Tensor, nn
+from torch import Tensor
 
 from adgn.graph import Operator
 from adgn.nn.models.diffusion import Diffusion
@@ -30,7 +30,7 @@ class DGCOptions(ModelOptions):
 class DGCPropagation(Diffusion):
     """The diffusion, and the activation at its end."""
 
-    def __init__(self, num_layers: int, options: DGCOptions) -> None:
+    def __init__(self, channels: int, num_layers: int, options: DGCOptions) -> None:
         super().__init__(num_layers, "gcn-improved" if options.improved else "gcn", options.act)
         self.epsilon = options.epsilon
         self.diffusion = options.diffusion
@@ -65,7 +65,4 @@ class DGCPropagation(Diffusion):
 class DGC(Model):
     """Decoupled graph convolution."""
 
-    @staticmethod
-    def build_propagation(channels: int, num_layers: int, options: DGCOptions) -> nn.Module:
-        """The diffusion."""
-        return DGCPropagation(num_layers, options)
+    build_propagation = DGCPropagation

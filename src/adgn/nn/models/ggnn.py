@@ -55,7 +55,4 @@ class GGNNPropagation(Diffusion):
 class GGNN(Model):
     """Gated graph network."""
 
-    @staticmethod
-    def build_propagation(channels: int, num_layers: int, options: GGNNOptions) -> nn.Module:
-        """The gated steps."""
-        return GGNNPropagation(channels, num_layers, options)
+    build_propagation = GGNNPropagation
