@@ -45,7 +45,6 @@ def layer_states(
         edge_weight: `[E]`, optional.
 
     Example:
-        >>> import torch
         >>> from adgn.nn import ADGN
         >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
         >>> states = layer_states(ADGN(4, 8, 1, num_layers=5), torch.ones(3, 4), path)

@@ -5,7 +5,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from adgn.graph.torch_csr import torch_csr
+from adgn.graph.kernels import torch_csr
 
 # The share of non-zero entries up to which features are kept as CSR. A stored entry takes 12 bytes
 # (value and column) against 4 bytes for every entry of a dense matrix, so at this share CSR takes
