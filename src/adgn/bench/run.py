@@ -8,12 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
-from adgn._util.environment import (
-    git_commit,
-    load_average,
-    processor,
-    versions,
-)
+from adgn._util.environment import git_commit, load_average, processor, versions
 from adgn._util.memory import available_bytes, meminfo
 from adgn.bench.cases import CASES, OURS, Case
 from adgn.bench.records import CaseRecord, Machine, PointRecord, WayRecord

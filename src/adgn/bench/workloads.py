@@ -11,13 +11,7 @@ from torch.nn.functional import cross_entropy
 
 from adgn._util.suggestions import unknown_name
 from adgn.bench.rivals import PyGNetwork, adjacency_csr, normalised_csr
-from adgn.bench.sources import (
-    ManyGraphs,
-    NodeTask,
-    benchmark_task,
-    property_graphs,
-    random_task,
-)
+from adgn.bench.sources import ManyGraphs, NodeTask, benchmark_task, property_graphs, random_task
 from adgn.bench.timing import Step
 from adgn.graph import set_backend
 from adgn.nn import ADGN

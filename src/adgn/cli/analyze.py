@@ -7,7 +7,7 @@ import typer
 
 from adgn._util.jsontext import parse_json
 from adgn.cli.console import make_folder
-from adgn.cli.plugins import PluginOption
+from adgn.cli.options import PluginOption
 
 __all__ = ["analyze", "app"]
 
@@ -17,7 +17,7 @@ app = typer.Typer(help="Measure whether a network is stable and non-dissipative.
 
 @app.command()
 def analyze(
-    run: Annotated[Path | None, typer.Argument(help="A run directory.", show_default=False)] = None,
+    run: Annotated[Path | None, typer.Argument(help="A run directory.")] = None,
     model: Annotated[
         str | None, typer.Option(help="An untrained model by name, in place of a run.")
     ] = None,
@@ -31,8 +31,7 @@ def analyze(
         list[str] | None, typer.Option(help="Option of --model, as epsilon=0.5; repeatable.")
     ] = None,
     baseline: Annotated[
-        list[str] | None,
-        typer.Option(help="Untrained model to compare with, as gcn; repeatable."),
+        list[str] | None, typer.Option(help="Untrained model to compare with, as gcn; repeatable.")
     ] = None,
     number: Annotated[
         int, typer.Option(min=0, help="Of a run on many graphs: the test graph to look at.")
@@ -43,10 +42,7 @@ def analyze(
     ] = None,
     device: Annotated[
         str | None,
-        typer.Option(
-            help="Of a run: where to compute, such as cpu. Default: where the run did.",
-            show_default=False,
-        ),
+        typer.Option(help="Of a run: where to compute, such as cpu. Default: where the run did."),
     ] = None,
     seed: Annotated[int, typer.Option(help="For weights, features and probes.")] = 0,
     out: Annotated[Path, typer.Option(help="Folder for the figures.")] = Path("analysis"),

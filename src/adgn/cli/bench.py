@@ -1,12 +1,13 @@
 """`adgn bench`: speed and memory against PyG, on this machine."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 
-from adgn.cli.console import console, error_console, print_table
+from adgn.cli.console import complain, error_console, print_table, say
+from adgn.cli.options import DataRootOption
 
 if TYPE_CHECKING:
     from adgn.bench import BenchFile
@@ -20,8 +21,7 @@ def bench(
     cases: Annotated[
         list[str] | None,
         typer.Argument(
-            help="property, physics, computers, pubmed, texas, scale, depth; default: all.",
-            show_default=False,
+            help="property, physics, computers, pubmed, texas, scale, depth; default: all."
         ),
     ] = None,
     quick: Annotated[
@@ -50,16 +50,12 @@ def bench(
             "take longer.",
         ),
     ] = 3.0,
-    data_root: Annotated[
-        Path | None,
-        typer.Option(help="The data root. Default: $ADGN_DATA, else a folder in the user's cache."),
-    ] = None,
+    data_root: DataRootOption = None,
     out: Annotated[
         Path | None,
         typer.Option(
             help=f"Where the results go; cases that it has and are not measured now stay. "
-            f"Default: {FULL}, with --quick {QUICK}.",
-            show_default=False,
+            f"Default: {FULL}, with --quick {QUICK}."
         ),
     ] = None,
     show: Annotated[
@@ -92,35 +88,29 @@ def bench(
         raise ValueError(f"--slowest-rival {slowest_rival:g} is not valid; give seconds above 0")
     root = None if data_root is None else str(data_root)
     options = Options(quick, repeats, root, threads, max_edges, slowest_rival=slowest_rival)
-    messages = error_console()
     failed = []
     for name in chosen:
         try:
-            record = run_case(
-                name,
-                options,
-                lambda line: messages.print(escape(line), highlight=False, soft_wrap=True),
-            )
+            record = run_case(name, options, partial(say, to=error_console()))
         except BenchError as error:  # the other cases can still be measured
             failed.append(name)
-            messages.print(f"[bold red]error:[/] {name}: {escape(str(error))}", soft_wrap=True)
+            complain(f"{name}: {error}")
             continue
         results = store(path, name, record)
     measured = [name for name in chosen if name not in failed]
     _print(results, measured)
     if measured:
-        console().print(f"written to {escape(str(path))}", highlight=False, soft_wrap=True)
+        say(f"written to {path}")
     if failed:
-        messages.print(f"[bold red]not measured:[/] {', '.join(failed)}")
+        complain(", ".join(failed), "not measured")
         raise typer.Exit(1)
 
 
 def _print(results: "BenchFile", names: list[str]) -> None:
     from adgn.bench import tables
 
-    out = console()
     for table in tables(results, names):
-        out.print(f"\n[bold]{escape(table.title)}[/]", highlight=False, soft_wrap=True)
+        say(f"\n{table.title}", style="bold")
         print_table(table.head, table.rows)
         if table.note:
-            out.print(f"[dim]{escape(table.note)}[/]", highlight=False, soft_wrap=True)
+            say(table.note, style="dim")

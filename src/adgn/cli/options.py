@@ -1,12 +1,14 @@
-"""The option `--plugin`: own models, aggregations and tasks on the command line."""
+"""Options and arguments that several commands have."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from adgn._util.plugins import load_plugin
+from adgn.cli.names import complete_model
 
-__all__ = ["PluginOption"]
+__all__ = ["DataRootOption", "ModelOption", "PluginOption", "RunFolder"]
 
 
 def _load(sources: list[str] | None) -> list[str] | None:
@@ -23,6 +25,14 @@ PluginOption = Annotated[
         help="Own code that registers models, aggregations or tasks; may be repeated.",
         callback=_load,
         is_eager=True,
-        show_default=False,
     ),
+]
+ModelOption = Annotated[
+    str | None,
+    typer.Option(help="A model from `adgn models`. Default: adgn.", autocompletion=complete_model),
+]
+RunFolder = Annotated[Path, typer.Argument(help="A run directory.")]
+DataRootOption = Annotated[
+    Path | None,
+    typer.Option(help="The data root. Default: $ADGN_DATA, else a folder in the user's cache."),
 ]
