@@ -10,7 +10,7 @@ from adgn.cli.console import complain, error_console, print_table, say
 from adgn.cli.options import DataRootOption
 
 if TYPE_CHECKING:
-    from adgn.bench import BenchFile
+    from adgn.bench.records import BenchFile
 
 __all__ = ["bench"]
 
@@ -67,15 +67,9 @@ def bench(
     Each case is stored as soon as it is done.
     """
     # The room brings torch, which --help can do without.
-    from adgn.bench import (
-        BenchError,
-        Options,
-        check_replaceable,
-        choose_cases,
-        read,
-        run_case,
-        store,
-    )
+    from adgn.bench.cases import choose_cases
+    from adgn.bench.records import check_replaceable, read, store
+    from adgn.bench.run import BenchError, Options, run_case
 
     chosen = choose_cases(cases or [], large=large)
     path = out or (QUICK if quick else FULL)
@@ -107,7 +101,7 @@ def bench(
 
 
 def _print(results: "BenchFile", names: list[str]) -> None:
-    from adgn.bench import tables
+    from adgn.bench.tables import tables
 
     for table in tables(results, names):
         say(f"\n{table.title}", style="bold")
