@@ -141,7 +141,8 @@ def _property_loss(
 
     def loss(batch: Any, graph: Any) -> Tensor:
         errors: Tensor = (network(batch.x, graph) - batch.y).square().squeeze(-1)
-        return (errors * batch.weight).sum()
+        total: Tensor = (errors * batch.weight).sum()
+        return total
 
     def ours() -> Tensor:
         batch = source.batches.batch(chosen)

@@ -5,6 +5,7 @@ import warnings
 from typing import Annotated, Any
 
 import typer
+from typer import Option
 
 from adgn._util.plugins import PluginError
 from adgn.cli import analyze, bench, data, demo, lists, report, reproduce, select, study, train
@@ -27,7 +28,7 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-_VERSION = typer.Option(
+_VERSION = Option(
     "--version", callback=_print_version, is_eager=True, help="Show the version and stop."
 )
 

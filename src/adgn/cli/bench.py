@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from adgn.cli.console import complain, error_console, print_table, say
 from adgn.cli.options import DataRootOption
@@ -20,31 +21,27 @@ FULL, QUICK = Path("results/bench.json"), Path("results/bench-quick.json")
 def bench(
     cases: Annotated[
         list[str] | None,
-        typer.Argument(
-            help="property, physics, computers, pubmed, texas, scale, depth; default: all."
-        ),
+        Argument(help="property, physics, computers, pubmed, texas, scale, depth; default: all."),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Smaller and fewer measurements: under two minutes.")
+        bool, Option("--quick", help="Smaller and fewer measurements: under two minutes.")
     ] = False,
     large: Annotated[
         bool,
-        typer.Option(
-            "--large", help="Also 2.4 million nodes, 6e7 edges: up to 20 GB, many minutes."
-        ),
+        Option("--large", help="Also 2.4 million nodes, 6e7 edges: up to 20 GB, many minutes."),
     ] = False,
     repeats: Annotated[
-        int | None, typer.Option(min=1, help="Turns of each way. Default: 7; with --quick 2.")
+        int | None, Option(min=1, help="Turns of each way. Default: 7; with --quick 2.")
     ] = None,
     threads: Annotated[
-        int | None, typer.Option(min=1, help="Torch's threads. Default: torch's choice.")
+        int | None, Option(min=1, help="Torch's threads. Default: torch's choice.")
     ] = None,
     max_edges: Annotated[
-        int | None, typer.Option(min=1, help="Leave out random graphs with more edges.")
+        int | None, Option(min=1, help="Leave out random graphs with more edges.")
     ] = None,
     slowest_rival: Annotated[
         float,
-        typer.Option(
+        Option(
             metavar="SECONDS",
             help="Leave PyG and the plain torch path out of graphs where a step of theirs would "
             "take longer.",
@@ -53,13 +50,13 @@ def bench(
     data_root: DataRootOption = None,
     out: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             help=f"Where the results go; cases that it has and are not measured now stay. "
             f"Default: {FULL}, with --quick {QUICK}."
         ),
     ] = None,
     show: Annotated[
-        bool, typer.Option("--show", help="Measure nothing; print what the file has.")
+        bool, Option("--show", help="Measure nothing; print what the file has.")
     ] = False,
 ) -> None:
     """Measure time and peak memory of training by this package and by PyG, side by side.

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from adgn.cli.console import complain, console, print_table, say
 from adgn.cli.progress import progress_bar
@@ -16,9 +17,7 @@ app = typer.Typer(help="List, describe, prepare and verify data sets.", no_args_
 
 Root = Annotated[
     Path | None,
-    typer.Option(
-        "--root", help="The data root. Default: $ADGN_DATA, else a folder in the user's cache."
-    ),
+    Option("--root", help="The data root. Default: $ADGN_DATA, else a folder in the user's cache."),
 ]
 # The room `adgn.data` brings torch; it is imported in the commands so that --help stays quick.
 
@@ -40,7 +39,7 @@ def list_datasets(root: Root = None) -> None:
 
 
 @app.command()
-def info(name: Annotated[str, typer.Argument(help="A name from `adgn data list`.")]) -> None:
+def info(name: Annotated[str, Argument(help="A name from `adgn data list`.")]) -> None:
     """Describe a data set: statistics, splits, known defects, how to load it."""
     from adgn.data import find_dataset
 
@@ -55,8 +54,8 @@ def info(name: Annotated[str, typer.Argument(help="A name from `adgn data list`.
 
 @app.command()
 def prepare(
-    names: Annotated[list[str] | None, typer.Argument(help="Names from `adgn data list`.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="Prepare every data set.")] = False,
+    names: Annotated[list[str] | None, Argument(help="Names from `adgn data list`.")] = None,
+    every: Annotated[bool, Option("--all", help="Prepare every data set.")] = False,
     root: Root = None,
 ) -> None:
     """Make data sets ready on disk: download where needed, check, convert or generate."""
@@ -81,7 +80,7 @@ def prepare(
 @app.command()
 def verify(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Names from `adgn data list`; default: all.")
+        list[str] | None, Argument(help="Names from `adgn data list`; default: all.")
     ] = None,
     root: Root = None,
 ) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Option
 
 from adgn.cli.console import make_folder, print_table, say
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="See what the method is for, in a few minutes.")
 
 Out = Annotated[
-    Path, typer.Option(help="Where everything it makes goes.", file_okay=False, writable=True)
+    Path, Option(help="Where everything it makes goes.", file_okay=False, writable=True)
 ]
 TASKS = ("diameter", "sssp")
 # A tenth of the paper's graphs and half of its layers: minutes become seconds, and the gap between
@@ -75,12 +76,10 @@ def transfer(
     out: Out = Path("demo"),
     distance: Annotated[
         list[int] | None,
-        typer.Option(
-            min=1, help="Edges between the ends; may be repeated. Default: 5, 10, 20 and 50."
-        ),
+        Option(min=1, help="Edges between the ends; may be repeated. Default: 5, 10, 20 and 50."),
     ] = None,
-    epochs: Annotated[int, typer.Option(min=1, help="Passes over the train lines.")] = 10,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of weights and data.")] = 0,
+    epochs: Annotated[int, Option(min=1, help="Passes over the train lines.")] = 10,
+    seed: Annotated[int, Option(min=0, help="Seed of weights and data.")] = 0,
 ) -> None:
     """A number put on one end of a line must be reported at the other: A-DGN and GCN."""
     from adgn.cli.training_progress import show_training

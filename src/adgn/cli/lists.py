@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-import typer
+from typer import Argument
 
 from adgn.cli.console import print_table, say
 from adgn.cli.names import complete_model, complete_task, model_rows, task_rows
@@ -10,8 +10,8 @@ from adgn.cli.options import PluginOption
 
 __all__ = ["models", "tasks"]
 
-_TASK = typer.Argument(help="A task, to see all its settings.", autocompletion=complete_task)
-_MODEL = typer.Argument(help="A model, to see its options.", autocompletion=complete_model)
+_TASK = Argument(help="A task, to see all its settings.", autocompletion=complete_task)
+_MODEL = Argument(help="A model, to see its options.", autocompletion=complete_model)
 
 
 def tasks(name: Annotated[str | None, _TASK] = None, plugin: PluginOption = None) -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from adgn._util.plugins import load_plugin
 from adgn.cli.names import complete_model
@@ -20,7 +20,7 @@ def _load(sources: list[str] | None) -> list[str] | None:
 # A command that has it need not look at it: plugins are loaded before other options are read.
 PluginOption = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         metavar="FILE|MODULE",
         help="Own code that registers models, aggregations or tasks; may be repeated.",
         callback=_load,
@@ -29,10 +29,10 @@ PluginOption = Annotated[
 ]
 ModelOption = Annotated[
     str | None,
-    typer.Option(help="A model from `adgn models`. Default: adgn.", autocompletion=complete_model),
+    Option(help="A model from `adgn models`. Default: adgn.", autocompletion=complete_model),
 ]
-RunFolder = Annotated[Path, typer.Argument(help="A run directory.")]
+RunFolder = Annotated[Path, Argument(help="A run directory.")]
 DataRootOption = Annotated[
     Path | None,
-    typer.Option(help="The data root. Default: $ADGN_DATA, else a folder in the user's cache."),
+    Option(help="The data root. Default: $ADGN_DATA, else a folder in the user's cache."),
 ]

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from adgn.cli.console import error_console, say
 
@@ -11,15 +12,11 @@ __all__ = ["report"]
 
 
 def report(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="What `adgn reproduce --out DIR` wrote.")
-    ],
-    out: Annotated[
-        Path | None, typer.Option(help="Where the report goes. Default: DIR/report.")
-    ] = None,
+    folder: Annotated[Path, Argument(metavar="DIR", help="What `adgn reproduce --out DIR` wrote.")],
+    out: Annotated[Path | None, Option(help="Where the report goes. Default: DIR/report.")] = None,
     collect: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             help="Instead of a report, copy the small files (definitions and cells, without "
             "studies and runs) into this folder, to be committed."
         ),

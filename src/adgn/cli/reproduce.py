@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 from rich.table import Table
+from typer import Argument, Option
 
 from adgn.cli.console import complain, console, error_console, print_table, say
 
@@ -20,11 +21,11 @@ __all__ = ["reproduce"]
 def reproduce(
     experiments: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[EXPERIMENT]...", help="Which; see --list. Default: all."),
+        Argument(metavar="[EXPERIMENT]...", help="Which; see --list. Default: all."),
     ] = None,
     budget: Annotated[
         str,
-        typer.Option(
+        Option(
             metavar="smoke|laptop|paper",
             help="Minutes and meaningless numbers; a small search and the paper's runs; everything "
             "the paper did.",
@@ -32,43 +33,42 @@ def reproduce(
     ] = "laptop",
     models: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="NAME,NAME,…",
             help="Models, or rows of the tables, such as adgn,gcn or adgn-ws. Default: all.",
         ),
     ] = None,
     columns: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="NAME,NAME,…",
             help="Columns of the tables, such as sssp, texas or radius-2. Default: all.",
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="The results directory. Default: reproduction/BUDGET.")
+        Path | None, Option(help="The results directory. Default: reproduction/BUDGET.")
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(help="Processes with one thread each. Default: one per core.")
+        int | None, Option(help="Processes with one thread each. Default: one per core.")
     ] = None,
     rounds: Annotated[
-        int | None,
-        typer.Option(help="Stop after this many initialisations of each cell. Default: all."),
+        int | None, Option(help="Stop after this many initialisations of each cell. Default: all.")
     ] = None,
     retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Try cells again that failed.")
+        bool, Option("--retry-failed", help="Try cells again that failed.")
     ] = False,
-    data_root: Annotated[Path | None, typer.Option(help="The folder of all data sets.")] = None,
+    data_root: Annotated[Path | None, Option(help="The folder of all data sets.")] = None,
     executor: Annotated[
-        str, typer.Option(metavar="local|ray", help="For --budget paper: where trials run.")
+        str, Option(metavar="local|ray", help="For --budget paper: where trials run.")
     ] = "local",
     ray_address: Annotated[
-        str | None, typer.Option(help="For --budget paper: a Ray cluster, host:port.")
+        str | None, Option(help="For --budget paper: a Ray cluster, host:port.")
     ] = None,
     storage: Annotated[
-        str | None, typer.Option(help="For --budget paper: a database URL for the studies.")
+        str | None, Option(help="For --budget paper: a database URL for the studies.")
     ] = None,
     show: Annotated[
-        bool, typer.Option("--list", help="List experiments, rows, columns and runs, and stop.")
+        bool, Option("--list", help="List experiments, rows, columns and runs, and stop.")
     ] = False,
 ) -> None:
     """Measure the paper's tables and figures, cell by cell.

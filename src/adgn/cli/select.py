@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from adgn.cli.console import error_console, print_table, say
 from adgn.cli.names import complete_task
@@ -31,7 +32,7 @@ def _numbers(text: str | None) -> list[int] | None:
 def select(
     task: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             help="A task from `adgn tasks`; may be left out to go on with a --study.",
             autocompletion=complete_task,
         ),
@@ -39,82 +40,76 @@ def select(
     model: ModelOption = None,
     space: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="paper|compact|FILE",
             help="The paper's grid, a few dozen configurations, or a TOML file. Default: compact.",
         ),
     ] = None,
     search: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="grid|random|tpe",
             help="All of the space, a random part, or guided by scores so far. Default: grid.",
         ),
     ] = None,
     prune: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="asha|none",
             help="Stop trials that are not among the best third after 1, 3, 9, … of their runs. "
             "Default: none.",
         ),
     ] = None,
     trials: Annotated[
-        int | None,
-        typer.Option(help="How many trials. Default: all of a grid, 50 of another search."),
+        int | None, Option(help="How many trials. Default: all of a grid, 50 of another search.")
     ] = None,
-    workers: Annotated[int, typer.Option(help="Trials that run at a time.")] = 1,
+    workers: Annotated[int, Option(help="Trials that run at a time.")] = 1,
     executor: Annotated[
-        str, typer.Option(metavar="local|ray", help="Processes, or tasks of a Ray cluster.")
+        str, Option(metavar="local|ray", help="Processes, or tasks of a Ray cluster.")
     ] = "local",
     ray_address: Annotated[
-        str | None,
-        typer.Option(help="A Ray cluster, host:port or auto. Default: one on this machine."),
+        str | None, Option(help="A Ray cluster, host:port or auto. Default: one on this machine.")
     ] = None,
     threads: Annotated[
-        int | None,
-        typer.Option(help="Threads per worker. Default: the cores divided by the workers."),
+        int | None, Option(help="Threads per worker. Default: the cores divided by the workers.")
     ] = None,
     storage: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="A database URL, such as postgresql+psycopg://user@host/database. Default: a "
             "file in the study's folder."
         ),
     ] = None,
     study: Annotated[
         str | None,
-        typer.Option(
-            help="The name of the study; one that is there goes on. Default: TASK-MODEL-SPACE."
-        ),
+        Option(help="The name of the study; one that is there goes on. Default: TASK-MODEL-SPACE."),
     ] = None,
     folder: Annotated[
-        Path | None, typer.Option(help="The study's folder. Default: studies/NAME.")
+        Path | None, Option(help="The study's folder. Default: studies/NAME.")
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--set",
             metavar="KEY=VALUE",
             help="A setting of all trials, such as loop.max_epochs=100; may be repeated.",
         ),
     ] = None,
     seeds: Annotated[
-        str | None,
-        typer.Option(metavar="N,N,…", help="Initialisation seeds. Default: the protocol's."),
+        str | None, Option(metavar="N,N,…", help="Initialisation seeds. Default: the protocol's.")
     ] = None,
     splits: Annotated[
-        str | None, typer.Option(metavar="N,N,…", help="Splits. Default: the protocol's.")
+        str | None, Option(metavar="N,N,…", help="Splits. Default: the protocol's.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Of a random or TPE search. Default: 0.")] = None,
+    seed: Annotated[int | None, Option(help="Of a random or TPE search. Default: 0.")] = None,
     retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Run trials again that crashed.")
+        bool, Option("--retry-failed", help="Run trials again that crashed.")
     ] = False,
     heartbeat: Annotated[
-        int, typer.Option(help="Seconds between two signs of life of a trial.", min=1)
+        int, Option(help="Seconds between two signs of life of a trial.", min=1)
     ] = 10,
     grace: Annotated[
-        int, typer.Option(help="Seconds of silence after which a trial is run again.", min=2)
+        int, Option(help="Seconds of silence after which a trial is run again.", min=2)
     ] = 60,
     plugin: PluginOption = None,
 ) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from adgn.cli.console import print_table, say
 from adgn.cli.options import PluginOption
@@ -20,11 +21,9 @@ __all__ = ["app"]
 
 app = typer.Typer(help="Look at studies of model selection.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(help="The name of a study.")]
-Storage = Annotated[
-    str | None, typer.Option(help="Its database URL. Default: where it was started.")
-]
-Folder = Annotated[Path | None, typer.Option(help="Its folder. Default: studies/NAME.")]
+Name = Annotated[str, Argument(help="The name of a study.")]
+Storage = Annotated[str | None, Option(help="Its database URL. Default: where it was started.")]
+Folder = Annotated[Path | None, Option(help="Its folder. Default: studies/NAME.")]
 
 
 @contextmanager
@@ -47,10 +46,8 @@ def show(
     name: Name,
     storage: Storage = None,
     folder: Folder = None,
-    count: Annotated[int, typer.Option("--best", help="How many configurations.", min=1)] = 10,
-    tracebacks: Annotated[
-        bool, typer.Option("--tracebacks", help="Print all of each failure.")
-    ] = False,
+    count: Annotated[int, Option("--best", help="How many configurations.", min=1)] = 10,
+    tracebacks: Annotated[bool, Option("--tracebacks", help="Print all of each failure.")] = False,
     plugin: PluginOption = None,
 ) -> None:
     """Show a study: how far it is, its best configurations, what mattered, what failed."""
@@ -91,10 +88,8 @@ def _show(
 @app.command()
 def export(
     name: Name,
-    form: Annotated[str, typer.Option("--format", metavar="csv|json", help="The form.")] = "csv",
-    out: Annotated[
-        Path | None, typer.Option(help="The file to write. Default: standard output.")
-    ] = None,
+    form: Annotated[str, Option("--format", metavar="csv|json", help="The form.")] = "csv",
+    out: Annotated[Path | None, Option(help="The file to write. Default: standard output.")] = None,
     storage: Storage = None,
     folder: Folder = None,
     plugin: PluginOption = None,

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from adgn.cli.console import error_console, print_table, say
 from adgn.cli.names import complete_task
@@ -20,17 +21,17 @@ __all__ = ["evaluate", "predict", "resume", "train"]
 
 DeviceOption = Annotated[
     str | None,
-    typer.Option(help="Where to compute: cpu, cuda, cuda:1 or auto. Default: where the run did."),
+    Option(help="Where to compute: cpu, cuda, cuda:1 or auto. Default: where the run did."),
 ]
 Tensorboard = Annotated[
-    bool, typer.Option("--tensorboard", help="Also write TensorBoard events to the run directory.")
+    bool, Option("--tensorboard", help="Also write TensorBoard events to the run directory.")
 ]
 
 
 def train(
     task: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             help="A task from `adgn tasks`; may be left out with --config.",
             autocompletion=complete_task,
         ),
@@ -38,7 +39,7 @@ def train(
     model: ModelOption = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--set",
             metavar="KEY=VALUE",
             help="A setting, such as optimizer.lr=0.01 or task.radius=3; may be repeated. "
@@ -46,12 +47,11 @@ def train(
         ),
     ] = None,
     config: Annotated[
-        Path | None, typer.Option(help="A TOML file, such as the config.toml of a run.")
+        Path | None, Option(help="A TOML file, such as the config.toml of a run.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of the run. Default: the task's.")] = None,
+    seed: Annotated[int | None, Option(help="Seed of the run. Default: the task's.")] = None,
     run_dir: Annotated[
-        Path | None,
-        typer.Option(help="Where everything is kept. Default: a new directory below runs/."),
+        Path | None, Option(help="Where everything is kept. Default: a new directory below runs/.")
     ] = None,
     tensorboard: Tensorboard = False,
     plugin: PluginOption = None,
@@ -118,7 +118,7 @@ def evaluate(run_dir: RunFolder, device: DeviceOption = None, plugin: PluginOpti
 
 def predict(
     run_dir: RunFolder,
-    out: Annotated[Path, typer.Option(help="The file to write: .csv or .safetensors.")],
+    out: Annotated[Path, Option(help="The file to write: .csv or .safetensors.")],
     device: DeviceOption = None,
     plugin: PluginOption = None,
 ) -> None:
