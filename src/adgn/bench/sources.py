@@ -59,10 +59,8 @@ class NodeTask:
 def dataset_task(name: str, root: Path | None) -> NodeTask:
     """A node data set with its first split."""
     data = load(name, root)
-    if num_fixed_splits(data):
-        split = fixed_split(data)
-    else:
-        split = split_per_class(data.y, PAPER_DATA_SEEDS[0])
+    fixed = num_fixed_splits(data) > 0
+    split = fixed_split(data) if fixed else split_per_class(data.y, PAPER_DATA_SEEDS[0])
     return NodeTask(data.x, data.edge_index, data.y, split.train.nonzero().squeeze(-1))
 
 
