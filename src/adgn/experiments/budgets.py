@@ -6,8 +6,6 @@ from typing import Any, Literal
 
 from adgn._util.suggestions import unknown_name
 
-__all__ = ["BUDGETS", "Budget", "BudgetName", "Search", "find_budget"]
-
 BudgetName = Literal["smoke", "laptop", "paper"]
 
 
@@ -94,18 +92,12 @@ BUDGETS: Mapping[str, Mapping[str, Budget]] = {
             _NOTHING + "No search; 1 initialisation on 1 split, 1 layer of 4 units, 2 epochs.",
             seeds=1,
             splits=(0,),
-            settings={
-                "model": {"num_layers": 1, "hidden_channels": 4},
-                "loop": {"max_epochs": 2},
-            },
+            settings={"model": {"num_layers": 1, "hidden_channels": 4}, "loop": {"max_epochs": 2}},
         ),
         "heterophily": Budget(
             _NOTHING + "No search; 2 splits, 1 layer of 4 units, 2 epochs.",
             splits=(0, 1),
-            settings={
-                "model": {"num_layers": 1, "hidden_channels": 4},
-                "loop": {"max_epochs": 2},
-            },
+            settings={"model": {"num_layers": 1, "hidden_channels": 4}, "loop": {"max_epochs": 2}},
         ),
         "trees": Budget(
             _NOTHING + "Radius 2 to 5, 5 permutations of the values, 4 units, 2 passes.",
@@ -181,7 +173,7 @@ BUDGETS: Mapping[str, Mapping[str, Budget]] = {
         ),
         "depth-heterophily": Budget(
             "The settings that `heterophily` selected (where it has none, the protocol's "
-            "defaults) with another number of layers; 10 splits, full protocol.",
+            "defaults) with another number of layers; 10 splits, full protocol."
         ),
     },
     "paper": {

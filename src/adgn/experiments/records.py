@@ -24,26 +24,6 @@ from adgn._util.names import check_name
 from adgn.experiments.errors import unwritable
 from adgn.training.files import RUN_AGAIN, write_atomically
 
-__all__ = [
-    "FORMAT",
-    "Cell",
-    "Column",
-    "Curve",
-    "Failure",
-    "Head",
-    "Metric",
-    "Moments",
-    "Outline",
-    "Planned",
-    "Published",
-    "Quoted",
-    "Row",
-    "RunRecord",
-    "SearchRecord",
-    "read_record",
-    "write_record",
-]
-
 FORMAT = 1
 # JSON has no number that is not finite: such a score is written as `None`.
 Name = Annotated[str, AfterValidator(check_name)]  # of a folder and of files

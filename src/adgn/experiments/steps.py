@@ -19,7 +19,6 @@ from adgn.experiments.budgets import SEARCH_SEED, Search
 from adgn.experiments.plan import CellPlan, plan_cell
 from adgn.experiments.records import Cell, Curve, Failure, Moments, RunRecord, SearchRecord
 from adgn.experiments.results import ResultsDirectory
-from adgn.experiments.taken_over import taken_over_settings
 from adgn.selection import (
     ExecutorError,
     Run,
@@ -43,8 +42,6 @@ from adgn.training import (
     train,
 )
 from adgn.training.tasks import task_entry
-
-__all__ = ["StepOrder", "do_step", "failed_cell", "handle"]
 
 CURVE_POINTS = 120
 _LOCK_SECONDS = 300.0  # the worker of a driver that was killed may still be writing
@@ -180,7 +177,7 @@ def _with_settings(
 ) -> Cell:
     search = plan.budget.search
     if search is None:
-        settings, how = taken_over_settings(plan, results)
+        settings, how = results.taken_over_settings(plan)
         return cell.model_copy(update={"search": _no_search(how), "settings": settings})
     seeds = protocol_of(plan.base).seeds[: search.seeds]
     base = plan.base.model_dump(mode="json")
@@ -283,9 +280,7 @@ def _with_run(
     for extra in task_entry(config.task.name).extra_scores:
         value = scores[extra.split].setdefault(extra.name, extra.value(config, scores[extra.split]))
         notes.append(f"{extra.name.replace('_', ' ')} {value:.{extra.digits}f}")
-    found: dict[str, Any] = {
-        "runs": (*cell.runs, RunRecord(**run_record(run, scores, result))),
-    }
+    found: dict[str, Any] = {"runs": (*cell.runs, RunRecord(**run_record(run, scores, result)))}
     if not cell.runs:
         found |= {
             "config": to_toml(config),

@@ -70,10 +70,7 @@ def run_transfer(
     """
     for distance in distances:
         for model in models:
-            with (
-                watch(f"{model}, distance {distance}") as observers,
-                warnings.catch_warnings(),
-            ):
+            with watch(f"{model}, distance {distance}") as observers, warnings.catch_warnings():
                 # That a model learns no more than a constant is what the outcome shows.
                 warnings.simplefilter("ignore", LearnedNothingWarning)
                 result = train(

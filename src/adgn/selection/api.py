@@ -39,8 +39,6 @@ from adgn.training.devices import resolve_device
 from adgn.training.files import RUN_AGAIN, write_atomically
 from adgn.training.memory import check_run_memory
 
-__all__ = ["StudyFolder", "check_place", "select"]
-
 ROOT = Path("studies")
 StatusCallback = Callable[[StudyStatus], None]
 

@@ -10,12 +10,11 @@ from pydantic import BaseModel, ConfigDict
 
 from adgn.selection.errors import SelectionError, StudyMismatchError
 from adgn.selection.protocols import Protocol, Run
-from adgn.selection.spaces import SearchSpace, grid_size, nested
+from adgn.selection.spaces import grid_size, nested
+from adgn.tasks.spaces import SearchSpace
 from adgn.training import OBJECTIVES, TrainConfig, resolve_config
 from adgn.training.configfile import config_differences
 from adgn.training.tasks import task_entry
-
-__all__ = ["Prune", "Search", "StudyDefinition", "params_key"]
 
 Search = Literal["grid", "random", "tpe"]
 Prune = Literal["asha", "none"]

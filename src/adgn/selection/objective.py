@@ -20,8 +20,6 @@ from adgn.selection.replicate import held, read_scores, replicate, run_record
 from adgn.selection.study import kinds, sampler_for, trial_key
 from adgn.training import DivergedError, Interrupted, TrainingError
 
-__all__ = ["TrialObjective", "is_running", "trial_scores"]
-
 _POLL_SECONDS = 0.5
 
 

@@ -12,8 +12,6 @@ from adgn.selection.errors import SelectionError
 from adgn.training import TrainConfig
 from adgn.training.tasks import task_entry
 
-__all__ = ["Protocol", "Run", "Summary", "protocol_of"]
-
 
 @dataclass(frozen=True)
 class Run:

@@ -14,8 +14,6 @@ from filelock import FileLock, Timeout
 from adgn.selection.protocols import Run
 from adgn.training import Interrupted, Observer, RunDirectory, TrainConfig, Trainer, train
 
-__all__ = ["StopCallback", "held", "read_scores", "replicate", "run_record"]
-
 _POLL_SECONDS = 0.2
 
 

@@ -24,8 +24,6 @@ from adgn.training.devices import resolve_device
 from adgn.training.files import RUN_AGAIN, write_atomically
 from adgn.training.tasks import task_entry
 
-__all__ = ["SelectionResult", "choose", "conclude"]
-
 Progress = Callable[[int, int], None]
 
 
@@ -195,9 +193,7 @@ def _final_runs(
     tell(0, len(runs))
     with shared_data():
         for run, result in replicate(
-            runs,
-            lambda run: definition.config(trial_params(trials[run]), run),
-            places.__getitem__,
+            runs, lambda run: definition.config(trial_params(trials[run]), run), places.__getitem__
         ):
             scores[run] = {
                 definition.metric_split: read_scores(result["scores"][definition.metric_split]),

@@ -19,19 +19,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = [
-    "SearchSpace",
-    "check_space",
-    "grid_point",
-    "grid_points",
-    "grid_size",
-    "named_space",
-    "nested",
-    "random_points",
-    "read_space",
-    "resolve_space",
-]
-
 # A study compares configurations of one problem: what changes the problem is not chosen from.
 _NOT_CHOSEN = {
     "task": "it would change the problem; start a study per task",

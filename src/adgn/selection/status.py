@@ -11,8 +11,6 @@ from optuna.trial import FrozenTrial, TrialState
 from adgn.selection.definition import StudyDefinition
 from adgn.selection.study import kind, kinds, trial_params
 
-__all__ = ["StudyStatus", "ranked", "study_status"]
-
 
 @dataclass(frozen=True)
 class StudyStatus:

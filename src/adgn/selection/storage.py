@@ -18,16 +18,6 @@ from sqlalchemy.pool import NullPool
 
 from adgn.selection.errors import StorageError
 
-__all__ = [
-    "QueueEmpty",
-    "QueueStorage",
-    "has_password",
-    "open_storage",
-    "shown_url",
-    "sqlite_url",
-    "storage_errors",
-]
-
 HEARTBEAT_SECONDS = 10
 GRACE_SECONDS = 60
 _LOCK_SECONDS = 120.0  # how long a process waits for the others' writes to an SQLite file

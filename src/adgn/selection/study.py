@@ -16,20 +16,6 @@ from adgn.selection.spaces import grid_points, random_points
 from adgn.selection.storage import QueueStorage
 from adgn.training.seeding import derived_seed
 
-__all__ = [
-    "TrialKind",
-    "kind",
-    "kinds",
-    "open_study",
-    "plan",
-    "requeue",
-    "sampler_for",
-    "start_study",
-    "stored_definition",
-    "trial_key",
-    "trial_params",
-]
-
 DEFINITION = "adgn"  # the study's attribute that holds its definition
 MAX_LOST = 3  # workers that one configuration may take with it
 PROMOTED = 3  # of this many configurations ASHA lets one go on

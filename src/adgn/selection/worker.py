@@ -21,8 +21,6 @@ from adgn.selection.storage import QueueEmpty, open_storage, storage_errors
 from adgn.selection.study import kinds, open_study, requeue
 from adgn.training import shared_data
 
-__all__ = ["WorkerSpec", "first_cause", "handle", "work"]
-
 CRASHES_TO_GIVE_UP = 3  # of the first trials, before any has a score
 _POLL_SECONDS = 0.5
 
@@ -66,11 +64,7 @@ def work(spec: WorkerSpec, stop: threading.Event) -> None:
 
 def _work(spec: WorkerSpec, stop: threading.Event) -> None:
     storage = open_storage(
-        spec.storage,
-        heartbeat=spec.heartbeat,
-        grace=spec.grace,
-        on_stale=requeue,
-        must_exist=True,
+        spec.storage, heartbeat=spec.heartbeat, grace=spec.grace, on_stale=requeue, must_exist=True
     )
     study, definition = open_study(spec.study, storage)
     name = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"

@@ -7,8 +7,6 @@ from adgn._util.environment import available_cores
 from adgn.selection.errors import ExecutorError
 from adgn.selection.worker import WorkerSpec
 
-__all__ = ["Executor", "Poll", "check_workers", "threads_per_worker"]
-
 Poll = Callable[[], None]
 
 

@@ -8,8 +8,6 @@ from adgn.selection.errors import ExecutorError
 from adgn.selection.executors.base import Poll, check_workers, threads_per_worker
 from adgn.selection.worker import WorkerSpec
 
-__all__ = ["LocalExecutor"]
-
 _MAX_QUICK_DEATHS = 3  # in a row, of workers that hardly lived: something is wrong for all
 _QUICK_SECONDS = 20.0
 

@@ -13,8 +13,6 @@ from adgn.selection.errors import ExecutorError
 from adgn.selection.executors.base import Poll, check_workers, threads_per_worker
 from adgn.selection.worker import WorkerSpec, work
 
-__all__ = ["RayExecutor", "check_ray_device"]
-
 _POLL_SECONDS = 1.0
 _CONNECT_SECONDS = 10.0
 _MAX_DEATHS_WITHOUT_ANSWER = 10  # per worker: nodes may come and go, but not for ever
