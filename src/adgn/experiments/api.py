@@ -21,7 +21,7 @@ from adgn.experiments.plan import CellPlan, planned_columns
 from adgn.experiments.results import ResultsDirectory
 from adgn.experiments.tables import EXPERIMENTS, find_experiment
 from adgn.selection.api import check_place
-from adgn.selection.executors.base import check_workers
+from adgn.selection.executors import check_workers
 from adgn.selection.storage import shown_url
 
 ROOT = Path("reproduction")

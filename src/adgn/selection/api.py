@@ -17,8 +17,7 @@ from adgn._util.processes import terminate_as_interrupt
 from adgn._util.suggestions import unknown_name
 from adgn.selection.definition import Prune, Search, StudyDefinition
 from adgn.selection.errors import SelectionError
-from adgn.selection.executors import Executor, LocalExecutor, RayExecutor
-from adgn.selection.executors.ray import check_ray_device
+from adgn.selection.executors import Executor, LocalExecutor, RayExecutor, check_ray_device
 from adgn.selection.protocols import protocol_of
 from adgn.selection.results import Progress, SelectionResult, conclude
 from adgn.selection.spaces import resolve_space
