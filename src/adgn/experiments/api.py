@@ -195,7 +195,7 @@ def reproduce(
             driver = Driver(results, jobs, watch or Callback(), asked_to_stop)
             driver.run("alone", 1, cores)
             for job in jobs:
-                if job.plan.budget.whole_selection and job.step is not None:
+                if job.plan.budget.study_per_cell and job.step is not None:
                     driver.run_here(job, workers=count, **place)
             driver.run("together", count, 1)
     return Reproduction(results.path, tuple(jobs), (*unknown, *moved))

@@ -52,34 +52,20 @@ def published_score(row: Row, column: Column, config: TrainConfig) -> Published 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A table or figure of the paper.
+    """A table or figure of the paper."""
 
-    Attributes:
-        name: Its name on the command line.
-        title: Its title.
-        summary: What is measured, in a sentence or two.
-        kind: `"scores"`, `"seconds"` (time per epoch) or `"depth"` (scores over the depth).
-        metric: The number in a cell.
-        rows: The methods.
-        columns: The tasks.
-        notes: What a reader must know before trusting a number.
-        published: Finds the paper's number of a cell.
-        settings_of: Settings that depend on both the row and the column, nested.
-        settings_from: The experiment whose selected settings are taken over.
-        quoted: Published rows of methods that are not run: title, and values by column.
-    """
-
-    name: str
+    name: str  # on the command line
     title: str
-    summary: str
-    kind: Literal["scores", "seconds", "depth"]
+    summary: str  # what is measured, in a sentence or two
+    kind: Literal["scores", "seconds", "depth"]  # seconds per epoch; scores over the depth
     metric: Metric
     rows: tuple[Row, ...]
     columns: tuple[Column, ...]
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what a reader must know before trusting a number
     published: Lookup = published_score
-    settings_of: Callable[[Row, Column], Settings] = lambda row, column: {}
-    settings_from: str | None = None
+    settings_of: Callable[[Row, Column], Settings] = lambda row, column: {}  # of both, nested
+    settings_from: str | None = None  # the experiment whose selected settings are taken over
+    # Published rows of methods that are not run: title, and values by column.
     quoted: Mapping[str, Mapping[str, Published]] = field(default_factory=dict)
 
     def row(self, key: str) -> Row:

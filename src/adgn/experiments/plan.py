@@ -132,7 +132,7 @@ class CellPlan:
 
         A failed cell goes on where it failed.
         """
-        if self.budget.whole_selection or self.experiment.kind == "seconds":
+        if self.budget.study_per_cell or self.experiment.kind == "seconds":
             return None if cell.status == "done" else 0
         if cell.search is None:
             return 0
@@ -157,7 +157,7 @@ class CellPlan:
             "search": None if search is None else [asdict(search), SEARCH_SEED],
             "seeds": self.budget.seeds,
             "splits": self.budget.splits,
-            "whole_selection": self.budget.whole_selection,
+            "whole_selection": self.budget.study_per_cell,  # so named in cells that are there
             "timed_epochs": self.budget.timed_epochs,
         }
         about = {

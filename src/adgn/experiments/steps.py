@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import cache, partial
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any
 
 import torch
@@ -19,15 +20,8 @@ from adgn.experiments.budgets import SEARCH_SEED, Search
 from adgn.experiments.plan import CellPlan, plan_cell
 from adgn.experiments.records import Cell, Curve, Failure, Moments, RunRecord, SearchRecord
 from adgn.experiments.results import ResultsDirectory
-from adgn.selection import (
-    ExecutorError,
-    Run,
-    SelectionResult,
-    StorageError,
-    grid_size,
-    protocol_of,
-    select,
-)
+from adgn.selection import Run, SelectionResult, grid_size, protocol_of, select
+from adgn.selection.errors import ExecutorError, StorageError
 from adgn.selection.executors import Poll
 from adgn.selection.replicate import StopCallback, held, read_scores, replicate, run_record
 from adgn.selection.worker import WorkerSpec, work
@@ -49,44 +43,30 @@ _LOCK_SECONDS = 300.0  # the worker of a driver that was killed may still be wri
 
 @dataclass(frozen=True)
 class StepOrder:
-    """A step of a cell, by names.
-
-    Attributes:
-        step: 0: the settings, a whole study, or a measurement of time; k: the k-th round of runs.
-        retry: Run trials of the search again that crashed.
-    """
+    """A step of a cell, by names."""
 
     out: str
     experiment: str
     row: str
     column: str
     budget: str
-    step: int
-    retry: bool = False
+    step: int  # 0: the settings, a whole study, or a measurement of time; k: the k-th round of runs
+    retry: bool = False  # run trials of the search again that crashed
 
 
 def handle(message: Mapping[str, Any], stop: threading.Event) -> str:
-    """Does a step as a process of its own, see `adgn._util.processes`.
-
-    `message` is a `StepOrder` and the number of `threads`.
-    """
-    torch.set_num_threads(message["threads"])
-    return do_step(StepOrder(**{k: v for k, v in message.items() if k != "threads"}), stop)
+    """Does a step as a process of its own; `message` is a `StepOrder` and `threads`."""
+    order = dict(message)
+    torch.set_num_threads(order.pop("threads"))
+    return do_step(StepOrder(**order), stop)
 
 
 def do_step(order: StepOrder, stop: threading.Event, **place: Any) -> str:
     """Does a step, or goes on with it; a failure is written into the cell.
 
-    Args:
-        order: Which step.
-        stop: Set when it is to stop at a place from which it can go on.
-        **place: For a cell that is a whole study: where its trials run, as arguments of `select`.
-
-    Returns:
-        `"done"`, `"failed"` or `"interrupted"`.
-
-    Raises:
-        ExecutorError, StorageError: Of the place, not of this cell: all others would fail alike.
+    `stop` is set when it is to stop at a place from which it can go on; `place` says where the
+    trials of a cell run that is a whole study, as arguments of `select`. Errors of the place, which
+    concern all cells, are raised. The answer is `"done"`, `"failed"` or `"interrupted"`.
     """
     plan = plan_cell(order.experiment, order.row, order.column, order.budget)
     results = ResultsDirectory(order.out)
@@ -104,8 +84,7 @@ def do_step(order: StepOrder, stop: threading.Event, **place: Any) -> str:
                 of_all = ExecutorError if place.get("storage") is None else StorageError
                 if isinstance(error, of_all | ExecutorError):
                     raise
-                trace = "".join(traceback.format_exception(error))
-                message = f"{type(error).__name__}: {error}"
+                message, trace = f"{type(error).__name__}: {error}", traceback.format_exc()
                 failed = failed_cell(cell, message, trace, _failed_run(plan, cell, order.step))
                 results.write_cell(plan, failed)
                 return "failed"
@@ -142,7 +121,7 @@ def _states(
     folder = results.work_folder(plan)
     if plan.experiment.kind == "seconds":
         yield _timed(plan, cell, stop)
-    elif plan.budget.whole_selection:
+    elif plan.budget.study_per_cell:
         yield _whole_study(plan, cell, folder / "search", order.retry, place)
     elif order.step == 0:
         yield _with_settings(plan, cell, results, order.retry, stop)
@@ -223,16 +202,11 @@ def _no_search(how: str) -> SearchRecord:
 
 
 def _how(plan: CellPlan, search: Search, trials: int, seeds: int) -> str:
-    size = grid_size(plan.space or {})
-    parts = [
-        f"all {size} configurations"
-        if trials >= size
-        else f"random search, {trials} of {size} configurations",
-        f"{seeds} initialisation{'s' if seeds > 1 else ''}",
-    ]
-    if search.splits is not None:
-        several = "" if len(search.splits) == 1 else "s"
-        parts.append(f"split{several} {', '.join(map(str, search.splits))}")
+    size, splits = grid_size(plan.space or {}), search.splits or ()
+    tried = f"all {size}" if trials >= size else f"random search, {trials} of {size}"
+    parts = [f"{tried} configurations", f"{seeds} initialisation{'s' if seeds > 1 else ''}"]
+    if splits:
+        parts.append(f"split{'s' if len(splits) > 1 else ''} {', '.join(map(str, splits))}")
     parts.append(f"at most {search.max_epochs or plan.base.loop.max_epochs} epochs")
     return ", ".join(parts)
 
@@ -274,7 +248,7 @@ def _with_run(
     scores: dict[str, dict[str, Any]],
     directory: RunDirectory,
 ) -> Cell:
-    """The cell with one more run. The directory is empty where somebody has cleared it away."""
+    """The cell with one more run, whose directory may have been cleared away."""
     result = directory.result() or {}
     notes = list(result.get("notes", ()))
     for extra in task_entry(config.task.name).extra_scores:
@@ -332,9 +306,7 @@ def _summaries(
 def _moments(values: Sequence[float]) -> Moments | None:
     if not values:
         return None
-    mean = sum(values) / len(values)
-    spread = sum((value - mean) ** 2 for value in values)
-    return Moments(mean=mean, std=math.sqrt(spread / (len(values) - 1)) if values[1:] else None)
+    return Moments(mean=fmean(values), std=stdev(values) if len(values) > 1 else None)
 
 
 def _learning_curve(plan: CellPlan, history: list[dict[str, Any]]) -> Curve | None:
@@ -342,26 +314,21 @@ def _learning_curve(plan: CellPlan, history: list[dict[str, Any]]) -> Curve | No
     lines = [line for line in history if "val" in line or "train" in line]
     if not lines:
         return None
-    kept = lines
     if len(lines) > CURVE_POINTS:
         share = (len(lines) - 1) / (CURVE_POINTS - 1)
-        kept = [lines[round(share * number)] for number in range(CURVE_POINTS)]
-    name = plan.experiment.metric.name
-    if "val" not in lines[0]:  # the score is followed on the train split
-        train, val = [line["train"][name] for line in kept], []
-    elif name == "log10_mse_paper":
-        train = [_log10(line["train_loss"]) for line in kept]
-        val = [line["val"][name] for line in kept]
-    else:  # the train accuracy is not measured on the way; the loss is, on both
-        name = "loss"
-        train = [line["train_loss"] for line in kept]
-        val = [line["val"]["loss"] for line in kept]
-    epochs = tuple(line["epoch"] for line in kept)
-    return Curve(metric=name, epochs=epochs, train=tuple(train), val=tuple(val))
-
-
-def _log10(value: float | None) -> float | None:
-    return math.log10(value) if value else None
+        lines = [lines[round(share * number)] for number in range(CURVE_POINTS)]
+    name, on_train = plan.experiment.metric.name, "val" not in lines[0]
+    if on_train:  # the score is followed on the train split
+        train = [line["train"][name] for line in lines]
+    else:
+        train = [line["train_loss"] for line in lines]
+        if name == "log10_mse_paper":
+            train = [math.log10(loss) if loss else None for loss in train]
+        else:  # the train accuracy is not measured on the way; the loss is, on both
+            name = "loss"
+    val = () if on_train else tuple(line["val"][name] for line in lines)
+    epochs = tuple(line["epoch"] for line in lines)
+    return Curve(metric=name, epochs=epochs, train=tuple(train), val=val)
 
 
 class _Clock(Observer):
@@ -379,9 +346,8 @@ def _timed(plan: CellPlan, cell: Cell, stop: threading.Event) -> Cell:
     load = load_average()
     result = train(config, observers=[clock, StopCallback(stop.is_set)], evaluate_test=False)
     seconds = [after - before for before, after in zip(clock.times, clock.times[1:], strict=False)]
-    record = RunRecord(
-        seed=config.seed, epochs=epochs, best_epoch=result.best_epoch, seconds=sum(seconds)
-    )
+    best, total = result.best_epoch, sum(seconds)
+    record = RunRecord(seed=config.seed, epochs=epochs, best_epoch=best, seconds=total)
     cell = _summarised(plan, cell.model_copy(update={"runs": (record,)}))
     measured = {
         "search": _no_search(f"no search; {epochs} epochs timed after a first one"),

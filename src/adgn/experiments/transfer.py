@@ -20,25 +20,14 @@ MODELS = ("adgn", "gcn")
 
 @dataclass(frozen=True)
 class TransferOutcome:
-    """What one model did at one distance.
-
-    Attributes:
-        model: The model's name.
-        distance: Edges between the two ends of the line.
-        num_layers: The depth, the same for all models.
-        error: The mean squared error on test lines.
-        constant: That of always answering the mean.
-        gradient: The norm of the loss's gradient in the weights of each layer, after training.
-        epochs: Passes over the train lines.
-        seconds: How long it trained.
-    """
+    """What one model did at one distance."""
 
     model: str
-    distance: int
-    num_layers: int
-    error: float
-    constant: float
-    gradient: Tensor
+    distance: int  # edges between the two ends of the line
+    num_layers: int  # the same for all models
+    error: float  # the mean squared error on test lines
+    constant: float  # that of always answering the mean
+    gradient: Tensor  # the norm of the loss's gradient in the weights of each layer
     epochs: int
     seconds: float
 
@@ -61,12 +50,8 @@ def run_transfer(
 ) -> Iterator[TransferOutcome]:
     """Trains each model at each distance on the line and yields the outcomes as they come.
 
-    Args:
-        distances: Edges between the ends of the line.
-        models: Names of models; each gets the same depth, width, data and optimiser.
-        epochs: Passes over the 1000 train lines.
-        seed: Of weights and data.
-        watch: Given a label, a context with observers of the training.
+    Each has the same depth, width, data and optimiser. `watch`, given a label, is a context with
+    observers of the training.
     """
     for distance in distances:
         for model in models:
