@@ -33,6 +33,7 @@ class StudyDefinition(BaseModel):
         prune: Whether trials that look bad after some of their runs are stopped.
         trials: How many trials a random or TPE search has; `None` for a grid.
         seed: Of the search.
+        plugins: Files and modules of the user that were loaded; whoever goes on loads them.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, ignored_types=(cached_property,))
@@ -46,6 +47,7 @@ class StudyDefinition(BaseModel):
     prune: Prune = "none"
     trials: int | None = None
     seed: int = 0
+    plugins: tuple[str, ...] = ()
 
     @cached_property
     def base(self) -> TrainConfig:
@@ -107,7 +109,9 @@ class StudyDefinition(BaseModel):
 
     def check_same(self, name: str, other: "StudyDefinition") -> None:
         """Raises unless `other` continues this study; only the number of trials may change."""
-        ours, theirs = (d.model_dump(exclude={"trials", "space_name"}) for d in (self, other))
+        ours, theirs = (
+            d.model_dump(exclude={"trials", "space_name", "plugins"}) for d in (self, other)
+        )
         differences = config_differences(ours, theirs)
         if differences:
             shown = "; ".join(_shortened(line) for line in differences[:3])

@@ -1,6 +1,7 @@
 """A study: its plan (a queue of trials), its answers, and how it gets over deaths of workers."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import optuna
@@ -10,6 +11,7 @@ from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
+from adgn._util.plugins import PluginError, load_plugin, load_plugins, loaded_plugins
 from adgn.selection.definition import StudyDefinition, params_key
 from adgn.selection.errors import SelectionError
 from adgn.selection.spaces import grid_points, random_points
@@ -41,13 +43,22 @@ def start_study(name: str, storage: QueueStorage, definition: StudyDefinition) -
             raise SelectionError(
                 f"the storage has a study {name!r} that was not made by adgn; give another name"
             )
-        study.set_user_attr(DEFINITION, definition.model_dump(mode="json"))
+        _store(study, definition, loaded_plugins())
         return study
     known = stored_definition(study)
     known.check_same(name, definition)
+    # One that was moved has the name that it had.
+    plugins = {Path(file).name: file for file in (*known.plugins, *loaded_plugins())}
     if definition.trials is not None and definition.trials != known.trials:
-        study.set_user_attr(DEFINITION, definition.model_dump(mode="json"))
+        _store(study, definition, plugins.values())
+    elif {*plugins.values()} != {*known.plugins}:
+        _store(study, known, plugins.values())
     return study
+
+
+def _store(study: Study, definition: StudyDefinition, plugins: Iterable[str]) -> None:
+    stored = definition.model_copy(update={"plugins": tuple(plugins)})
+    study.set_user_attr(DEFINITION, stored.model_dump(mode="json"))
 
 
 def open_study(name: str, storage: QueueStorage) -> tuple[Study, StudyDefinition]:
@@ -62,8 +73,24 @@ def open_study(name: str, storage: QueueStorage) -> tuple[Study, StudyDefinition
             f"--study {name}`"
         ) from None
     definition = stored_definition(study)
+    _load_plugins(name, definition.plugins)
     study.pruner = pruner_for(definition)
     return study, definition
+
+
+def _load_plugins(study: str, plugins: Sequence[str]) -> None:
+    """Loads the plugins that a study was started with, but none that was given from elsewhere."""
+    load_plugins()
+    loaded = {Path(file).name for file in loaded_plugins()}
+    for plugin in plugins:
+        if Path(plugin).name not in loaded:
+            try:
+                load_plugin(plugin)
+            except PluginError as error:
+                raise SelectionError(
+                    f"the study {study!r} was started with a plugin that is missing now: {error}; "
+                    f"put it back, or give --plugin with where {Path(plugin).name} is"
+                ) from error
 
 
 def stored_definition(study: Study) -> StudyDefinition:
