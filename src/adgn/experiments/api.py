@@ -47,17 +47,7 @@ def plan_cells(
     models: Sequence[str] | None = None,
     columns: Sequence[str] | None = None,
 ) -> list[CellPlan]:
-    """The cells of experiments under a budget, in the order of the tables.
-
-    Args:
-        experiments: Names; by default all.
-        budget: `"smoke"`, `"laptop"` or `"paper"`.
-        models: Names of models, or keys of rows; by default all.
-        columns: Keys of columns: `"sssp"`, `"texas"`, `"radius-2"`; by default all.
-
-    Raises:
-        ValueError: A name is not known; the nearest one is told.
-        ReproductionError: Nothing of an experiment is chosen.
+    """The cells of experiments under a budget, in the order of the tables; see `reproduce`.
 
     Example:
         >>> [plan.name for plan in plan_cells(["trees"], "laptop", ["gcn"])][:2]
@@ -92,21 +82,15 @@ def plan_cells(
         and (columns is None or plan.column.key in columns)
     ]
     # Where experiments are named, each of them is meant.
-    for one in found if experiments else []:
-        if not any(plan.experiment is one for plan in plans):
-            raise _nothing_chosen(f"experiment {one.name!r}", models, columns)
-    if not plans:
-        raise _nothing_chosen("reproduction", models, columns)
+    left = {plan.experiment.name for plan in plans}
+    empty = [f"experiment {one.name!r}" for one in found if experiments and one.name not in left]
+    if empty or not plans:
+        raise ReproductionError(
+            f"models={models!r}, columns={columns!r} leave nothing of the "
+            f"{empty[0] if empty else 'reproduction'}; `adgn reproduce --list` names its rows and "
+            "columns"
+        )
     return plans
-
-
-def _nothing_chosen(
-    what: str, models: Sequence[str] | None, columns: Sequence[str] | None
-) -> ReproductionError:
-    return ReproductionError(
-        f"models={models!r}, columns={columns!r} leave nothing of the {what}; "
-        "`adgn reproduce --list` names its rows and columns"
-    )
 
 
 def reproduce(
@@ -146,13 +130,6 @@ def reproduce(
         storage: For the budget `"paper"`: a database URL for the studies.
         watch: Told what happens.
         progress: Told how far the preparation of data is.
-
-    Raises:
-        ValueError: A name is not known.
-        DataError: A data set is missing or damaged.
-        ReproductionError: The results directory cannot be used.
-        ExecutorError: For the budget `"paper"`: workers cannot be started.
-        StorageError: For the budget `"paper"`: the storage cannot be reached.
     """
     if rounds is not None and rounds < 1:
         raise ReproductionError(f"rounds={rounds} is not valid; give at least 1")
@@ -181,13 +158,8 @@ def reproduce(
         results.open(budget)
         with _held(results):
             prepare_data(plans, progress)
-            unknown = [
-                folder
-                for name in names
-                for folder in results.move_unknown(
-                    name, {plan.name for plan in plan_cells([name], budget)}
-                )
-            ]
+            known = {name: {p.name for p in plan_cells([name], budget)} for name in names}
+            unknown = [path for name in names for path in results.move_unknown(name, known[name])]
             # Before the cells: a report at any moment finds each of them in its table.
             _write_outlines(results, budget, plans)
             jobs, moved = _begin(results, plans, rounds, retry_failed)

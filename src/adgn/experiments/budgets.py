@@ -184,12 +184,7 @@ BUDGETS: Mapping[str, Mapping[str, Budget]] = {
 
 
 def find_budget(name: str, experiment: str) -> Budget:
-    """What a budget does in an experiment.
-
-    Example:
-        >>> find_budget("laptop", "property").search.trials
-        4
-    """
+    """What a budget does in an experiment."""
     if name not in BUDGETS:
         raise unknown_name("budget", name, BUDGETS)
     return BUDGETS[name][experiment]

@@ -92,13 +92,7 @@ class CellPlan:
 
     @cached_property
     def settings_source(self) -> "CellPlan | None":
-        """The cell whose selected settings this one takes over; `None` where it has its own.
-
-        Example:
-            >>> source = plan_cell("depth", "gcn", "photo-5", "laptop").settings_source
-            >>> source.experiment.name, source.name
-            ('benchmarks', 'gcn--photo')
-        """
+        """The cell whose selected settings this one takes over; `None` where it has its own."""
         source = self.experiment.settings_from
         if source is None or self.budget.search is not None:
             return None

@@ -1,9 +1,4 @@
-"""The files of a results directory: one typed schema, by which they are written and read.
-
-reproduction.json                  `Head`
-EXPERIMENT/experiment.json         `Outline`
-EXPERIMENT/cells/ROW--COLUMN.json  `Cell`
-"""
+"""The files of a results directory: one typed schema, by which they are written and read."""
 
 import json
 from pathlib import Path

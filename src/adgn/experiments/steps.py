@@ -25,16 +25,7 @@ from adgn.selection.errors import ExecutorError, StorageError
 from adgn.selection.executors import Poll
 from adgn.selection.replicate import StopCallback, held, read_scores, replicate, run_record
 from adgn.selection.worker import WorkerSpec, work
-from adgn.training import (
-    Interrupted,
-    Observer,
-    RunDirectory,
-    TrainConfig,
-    Trainer,
-    shared_data,
-    to_toml,
-    train,
-)
+from adgn.training import Interrupted, Observer, RunDirectory, Trainer, shared_data, to_toml, train
 from adgn.training.tasks import task_entry
 
 CURVE_POINTS = 120
@@ -126,16 +117,15 @@ def _states(
     elif order.step == 0:
         yield _with_settings(plan, cell, results, order.retry, stop)
     else:
-        config_of = partial(plan.config, cell.settings)
         for run, result in replicate(
             plan.missing_runs(cell, order.step),
-            config_of,
+            partial(plan.config, cell.settings),
             lambda run: folder / "runs" / run.name,
             should_stop=stop.is_set,
             evaluate_test=True,
         ):
             directory = RunDirectory(folder / "runs" / run.name)
-            cell = _with_run(plan, cell, run, config_of(run), result["scores"], directory)
+            cell = _with_run(plan, cell, run, cell.settings, result["scores"], directory)
             yield cell
 
 
@@ -233,10 +223,10 @@ def _whole_study(
     cell = cell.model_copy(update=found)
     for record in result.record["runs"]:
         run = Run(record["seed"], record["split"])
-        config = plan.config(result.by_split.get(run.split or 0, result.settings), run)
+        settings = result.by_split.get(run.split or 0, result.settings)
         scores = {split: dict(values) for split, values in record["scores"].items()}
         directory = RunDirectory(result.folder / record["folder"])
-        cell = _with_run(plan, cell, run, config, scores, directory)
+        cell = _with_run(plan, cell, run, settings, scores, directory)
     return cell
 
 
@@ -244,12 +234,12 @@ def _with_run(
     plan: CellPlan,
     cell: Cell,
     run: Run,
-    config: TrainConfig,
+    settings: Mapping[str, Any],
     scores: dict[str, dict[str, Any]],
     directory: RunDirectory,
 ) -> Cell:
     """The cell with one more run, whose directory may have been cleared away."""
-    result = directory.result() or {}
+    config, result = plan.config(settings, run), directory.result() or {}
     notes = list(result.get("notes", ()))
     for extra in task_entry(config.task.name).extra_scores:
         value = scores[extra.split].setdefault(extra.name, extra.value(config, scores[extra.split]))
@@ -296,11 +286,11 @@ def _summaries(
     plan: CellPlan, by_run: Mapping[Run, Mapping[str, float | None]]
 ) -> dict[str, Moments]:
     scores = {run: read_scores(values) for run, values in by_run.items()}
-    summaries = {
-        name: plan.protocol.summary({run: values[name] for run, values in scores.items()})
-        for name in next(iter(scores.values()))
-    }
-    return {name: Moments(mean=both.mean, std=both.std) for name, both in summaries.items()}
+    found = {}
+    for name in next(iter(scores.values())):
+        both = plan.protocol.summary({run: values[name] for run, values in scores.items()})
+        found[name] = Moments(mean=both.mean, std=both.std)
+    return found
 
 
 def _moments(values: Sequence[float]) -> Moments | None:

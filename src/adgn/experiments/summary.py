@@ -24,14 +24,7 @@ class Listing:
 
 
 def shown_score(plan: CellPlan, score: Moments | None) -> str:
-    """A score with its spread, in the unit that people read.
-
-    Example:
-        >>> from adgn.experiments.plan import plan_cell
-        >>> plan = plan_cell("benchmarks", "gcn", "photo", "smoke")
-        >>> shown_score(plan, Moments(mean=0.5, std=0.1))
-        '50.00 ± 10.00'
-    """
+    """A score with its spread, in the unit that people read: `50.00 ± 10.00`."""
     if score is None:
         return "–"
     unit = plan.experiment.metric.unit
@@ -91,15 +84,11 @@ def listing(
 
 
 def _budget_line(budget: str, plans: Sequence[CellPlan]) -> list[str]:
-    trials = sum(_trials(plan) for plan in plans)
+    search, sizes = plans[0].budget.search, [grid_size(plan.space or {}) for plan in plans]
+    trials = 0 if search is None else sum(min(search.trials or size, size) for size in sizes)
     runs = sum(plan.planned_runs for plan in plans)
     seconds, time = plans[0].budget.seconds_per_cell, "unknown"
     if seconds is not None:
         cores = "all cores" if plans[0].experiment.kind == "seconds" else "one core"
         time = f"{len(plans) * seconds / 3600:.1f} h on {cores}"
     return [budget, str(len(plans)), str(trials), str(runs), time]
-
-
-def _trials(plan: CellPlan) -> int:
-    search, size = plan.budget.search, grid_size(plan.space or {})
-    return 0 if search is None else min(search.trials or size, size)

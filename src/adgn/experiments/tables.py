@@ -251,13 +251,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {experiment.name: experiment for experim
 
 
 def find_experiment(name: str) -> Experiment:
-    """The experiment of this name.
-
-    Example:
-        >>> find_experiment("heterophilly")
-        Traceback (most recent call last):
-        ValueError: experiment='heterophilly' is not known. Did you mean 'heterophily'? ...
-    """
+    """The experiment of this name."""
     if name not in EXPERIMENTS:
         raise unknown_name("experiment", name, EXPERIMENTS)
     return EXPERIMENTS[name]

@@ -80,8 +80,7 @@ class StudyDefinition(BaseModel):
         size = grid_size(self.space)
         if self.search == "grid":
             return size if self.trials is None else min(self.trials, size)
-        wanted = DEFAULT_TRIALS if self.trials is None else self.trials
-        return min(wanted, size)
+        return min(DEFAULT_TRIALS if self.trials is None else self.trials, size)
 
     def config(self, params: Mapping[str, Any], run: Run) -> TrainConfig:
         """The configuration of a run of a trial."""
@@ -89,12 +88,11 @@ class StudyDefinition(BaseModel):
 
     def largest(self) -> TrainConfig:
         """The configuration with the largest number of every list, which needs most memory."""
-        params = {
-            key: max(
-                (value for value in values if isinstance(value, int | float)), default=values[0]
-            )
+        numbers = {
+            key: [value for value in values if isinstance(value, int | float)]
             for key, values in self.space.items()
         }
+        params = {key: max(numbers[key], default=values[0]) for key, values in self.space.items()}
         return self.config(params, self.protocol.runs()[0])
 
     def check(self) -> None:
@@ -114,7 +112,8 @@ class StudyDefinition(BaseModel):
         )
         differences = config_differences(ours, theirs)
         if differences:
-            shown = "; ".join(_shortened(line) for line in differences[:3])
+            cut = (line if len(line) <= 120 else f"{line[:120]}…" for line in differences[:3])
+            shown = "; ".join(cut)
             raise StudyMismatchError(
                 f"the study {name!r} exists with other settings ({shown}"
                 f"{' …' if len(differences) > 3 else ''}); give another --study name, or leave out "
@@ -126,19 +125,8 @@ class StudyDefinition(BaseModel):
         return self if trials is None else self.model_copy(update={"trials": trials})
 
 
-def _shortened(line: str, longest: int = 120) -> str:
-    return line if len(line) <= longest else f"{line[:longest]}…"
-
-
 def params_key(params: Mapping[str, Any], space: SearchSpace) -> str | None:
-    """A name for a configuration that says which one it is; `None` while it is incomplete.
-
-    Example:
-        >>> params_key({"b": 1, "a": 2}, {"a": [2], "b": [1]}) == params_key(
-        ...     {"a": 2, "b": 1}, {"a": [2], "b": [1]}
-        ... )
-        True
-    """
+    """A name for a configuration that says which one it is; `None` while it is incomplete."""
     if any(key not in params for key in space):
         return None
     text = json.dumps({key: params[key] for key in sorted(space)})

@@ -33,12 +33,7 @@ class Executor(Protocol):
 
 
 def threads_per_worker(workers: int, cores: int | None = None) -> int:
-    """Threads for each of several workers on one machine, so that cores are not oversubscribed.
-
-    Example:
-        >>> threads_per_worker(2, cores=8), threads_per_worker(16, cores=8)
-        (4, 1)
-    """
+    """Threads for each of several workers on one machine, which share its cores."""
     return max(1, (available_cores() if cores is None else cores) // workers)
 
 

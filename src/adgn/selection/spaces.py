@@ -102,14 +102,7 @@ def _flat(tables: Mapping[str, Any], prefix: str = "") -> SearchSpace:
 
 
 def check_space(space: SearchSpace, settings: Mapping[str, Any]) -> SearchSpace:
-    """The space, if every value of it makes a valid configuration.
-
-    Example:
-        >>> settings = resolve_config("texas").model_dump()
-        >>> check_space({"optimizer.learning_rate": [0.1]}, settings)
-        Traceback (most recent call last):
-        adgn.selection.errors.SpaceError: optimizer.learning_rate: unknown key 'learning_rate'...
-    """
+    """The space, if every value of it makes a valid configuration."""
     if not space:
         raise SpaceError("the space is empty; give at least one key with a list of values")
     for key, values in space.items():
@@ -139,12 +132,7 @@ def check_space(space: SearchSpace, settings: Mapping[str, Any]) -> SearchSpace:
 
 
 def nested(point: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings by dotted key as sections.
-
-    Example:
-        >>> nested({"model.num_layers": 5, "optimizer.lr": 0.1})
-        {'model': {'num_layers': 5}, 'optimizer': {'lr': 0.1}}
-    """
+    """Settings by dotted key as sections: `optimizer.lr` becomes `lr` in the section `optimizer`."""
     sections: dict[str, Any] = {}
     for key, value in point.items():
         *path, name = key.split(".")
@@ -166,12 +154,7 @@ def grid_size(space: SearchSpace) -> int:
 
 
 def grid_point(space: SearchSpace, number: int) -> dict[str, Any]:
-    """Configuration `number` of the grid; the last key changes fastest.
-
-    Example:
-        >>> grid_point({"a": [1, 2], "b": [3, 4]}, 1)
-        {'a': 1, 'b': 4}
-    """
+    """Configuration `number` of the grid; the last key changes fastest."""
     point = {}
     for key, values in reversed(space.items()):
         number, place = divmod(number, len(values))
@@ -190,14 +173,7 @@ def grid_points(space: SearchSpace) -> Iterator[dict[str, Any]]:
 
 
 def random_points(space: SearchSpace, count: int, seed: int) -> Iterator[dict[str, Any]]:
-    """Distinct configurations of the grid in random order; a larger `count` adds to them.
-
-    Example:
-        >>> space = {"a": [1, 2, 3], "b": [4, 5, 6]}
-        >>> few, more = list(random_points(space, 3, 0)), list(random_points(space, 9, 0))
-        >>> more[:3] == few, len({tuple(point.values()) for point in more})
-        (True, 9)
-    """
+    """Distinct configurations of the grid in random order; a larger `count` adds to them."""
     stream, size, seen = random.Random(seed), grid_size(space), set[int]()
     while len(seen) < min(count, size):
         number = stream.randrange(size)

@@ -26,11 +26,7 @@ TrialKind = Literal["waiting", "running", "complete", "pruned", "failed", "repla
 
 
 def start_study(name: str, storage: QueueStorage, definition: StudyDefinition) -> Study:
-    """The study of this name, made if it is not there.
-
-    Raises:
-        StudyMismatchError: It is there with another task, model, space or protocol.
-    """
+    """The study of this name, made if it is not there."""
     study = optuna.create_study(
         study_name=name,
         storage=storage,

@@ -27,29 +27,19 @@ _POLL_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class WorkerSpec:
-    """What a worker needs to know.
-
-    Attributes:
-        study: The name of the study.
-        storage: The URL of its storage.
-        folder: The study's folder.
-        threads: Threads that torch may use; 0: as many as it likes.
-        heartbeat: Seconds between two signs of life.
-        grace: Seconds of silence after which its trial is given to another worker.
-        device: Where its runs compute, as the configuration has it.
-    """
+    """What a worker needs to know."""
 
     study: str
-    storage: str
+    storage: str  # a URL
     folder: str
-    threads: int
-    heartbeat: int
-    grace: int
-    device: str = "cpu"
+    threads: int  # that torch may use; 0: as many as it likes
+    heartbeat: int  # seconds between two signs of life
+    grace: int  # seconds of silence after which its trial is given to another worker
+    device: str = "cpu"  # as the configuration has it
 
 
 def handle(message: Mapping[str, Any], stop: threading.Event) -> None:
-    """Works as a process of its own, see `adgn._util.processes`; `message` is a `WorkerSpec`."""
+    """Works as a process of its own; `message` is a `WorkerSpec`."""
     work(WorkerSpec(**message), stop)
 
 
