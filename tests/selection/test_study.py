@@ -89,7 +89,7 @@ def test_a_grid_is_planned_once(storage):
 def test_more_trials_are_added_to_those_there(storage):
     about = definition(search="random", trials=2)
     first = values(planned(storage, about), "waiting")
-    more = planned(storage, about.with_trials(3))
+    more = planned(storage, about.model_copy(update={"trials": 3}))
     assert len(values(more, "waiting")) == 3
     assert set(first) < set(values(more, "waiting"))
     assert stored_definition(more).trials == 3

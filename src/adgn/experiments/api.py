@@ -47,12 +47,7 @@ def plan_cells(
     models: Sequence[str] | None = None,
     columns: Sequence[str] | None = None,
 ) -> list[CellPlan]:
-    """The cells of experiments under a budget, in the order of the tables; see `reproduce`.
-
-    Example:
-        >>> [plan.name for plan in plan_cells(["trees"], "laptop", ["gcn"])][:2]
-        ['gcn--radius-2', 'gcn--radius-3']
-    """
+    """The cells of experiments under a budget, in the order of the tables; see `reproduce`."""
     if budget not in BUDGETS:
         raise unknown_name("budget", budget, BUDGETS)
     found = [find_experiment(name) for name in dict.fromkeys(experiments or EXPERIMENTS)]

@@ -34,11 +34,6 @@ class Job:
         step = self.plan.next_step(self.cell)
         return None if step is None or (self.rounds is not None and step > self.rounds) else step
 
-    @property
-    def alone(self) -> bool:
-        """Whether nothing else may run beside it."""
-        return self.plan.experiment.kind == "seconds"
-
 
 class Callback:
     """Told what happens; override what is of interest."""
@@ -70,8 +65,9 @@ class Driver:
     asked_to_stop: threading.Event
 
     def run(self, kind: Literal["alone", "together"], workers: int, threads: int) -> None:
-        """Does all steps of one kind of jobs; returns when none is left."""
-        mine = [job for job in self.jobs if job.alone == (kind == "alone")]
+        """Does all steps of one kind of jobs; nothing may run beside a measurement of time."""
+        timed = kind == "alone"
+        mine = [job for job in self.jobs if (job.plan.experiment.kind == "seconds") == timed]
         run_tasks(
             "adgn.experiments.steps:handle",
             workers=workers,

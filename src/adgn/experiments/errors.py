@@ -11,7 +11,5 @@ class ReproductionError(TrainingError):
 
 def unwritable(folder: Path, error: OSError) -> ReproductionError:
     """The error about a folder of results that cannot be made or written to."""
-    why = error.strerror or error
-    return ReproductionError(
-        f"cannot write to {folder}: {why}; restore access, or choose another --out"
-    )
+    why = f"{error.strerror or error}; restore access, or choose another --out"
+    return ReproductionError(f"cannot write to {folder}: {why}")

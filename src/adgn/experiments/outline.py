@@ -68,11 +68,8 @@ def outline(
 ) -> Outline:
     """The content of experiment.json.
 
-    Args:
-        experiment: The experiment.
-        budget_name: The budget.
-        rows: Keys of the rows that are run; the published values of other rows are quoted.
-        constant: The constant predictor by column, or by group of columns.
+    `rows` are keys of those that are run; the published values of others are quoted. `constant` is
+    the constant predictor by column, or by group of columns.
     """
     budget = find_budget(budget_name, experiment.name)
     columns = planned_columns(experiment, budget)

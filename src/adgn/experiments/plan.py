@@ -19,13 +19,7 @@ from adgn.training import TrainConfig, resolve_config
 
 @dataclass(frozen=True)
 class CellPlan:
-    """What is to be done for one cell under one budget.
-
-    Example:
-        >>> plan = plan_cell("property", "gcn", "sssp", "laptop")
-        >>> plan.name, plan.planned_runs, len(plan.rounds)
-        ('gcn--sssp', 4, 4)
-    """
+    """What is to be done for one cell under one budget."""
 
     experiment: Experiment
     row: Row

@@ -20,9 +20,6 @@ class ResultsDirectory:
     EXPERIMENT/cells/ROW--COLUMN.json  what was measured, a small file per cell
     EXPERIMENT/work/ROW--COLUMN/       studies and runs of a cell, and the fingerprint of its plan
     EXPERIMENT/outdated/               cells and work of other definitions, moved aside
-
-    Args:
-        path: The directory; it need not exist yet.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -51,11 +48,7 @@ class ResultsDirectory:
         write_record(self.cell_file(plan), cell)
 
     def open(self, budget: str) -> None:
-        """Makes the directory, or checks that it is one of this budget and version.
-
-        Raises:
-            ReproductionError: It is something else, or cannot be written.
-        """
+        """Makes the directory, or checks that it is one of this budget and version."""
         if self.path.exists() and not self.path.is_dir():
             raise ReproductionError(f"--out={self.path} is a file; choose a folder")
         if not self.head_file.exists():
@@ -94,9 +87,7 @@ class ResultsDirectory:
     def begin(self, plan: CellPlan, *, source_searches: bool = False) -> tuple[Cell, Path | None]:
         """The cell as it is so far, and where results of another definition were moved, if any.
 
-        Args:
-            plan: The plan of the cell.
-            source_searches: Whether the cell whose settings it takes over is about to search.
+        `source_searches` says that the cell whose settings it takes over is about to search.
         """
         cell, moved = self._read_cell(plan), None
         if cell is not None and (

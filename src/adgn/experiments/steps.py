@@ -29,6 +29,7 @@ from adgn.training import Interrupted, Observer, RunDirectory, Trainer, shared_d
 from adgn.training.tasks import task_entry
 
 CURVE_POINTS = 120
+_environment = cache(environment)
 _LOCK_SECONDS = 300.0  # the worker of a driver that was killed may still be writing
 
 
@@ -129,11 +130,11 @@ def _states(
             yield cell
 
 
+@dataclass
 class _InProcessExecutor:
     """Runs a study's trials in this process, with the threads that it has."""
 
-    def __init__(self, stop: threading.Event) -> None:
-        self.stop = stop
+    stop: threading.Event
 
     def run(self, spec: WorkerSpec, poll: Poll) -> None:
         work(replace(spec, threads=torch.get_num_threads()), self.stop)
@@ -277,9 +278,6 @@ def _summarised(plan: CellPlan, cell: Cell) -> Cell:
         "environment": _environment(),
     }
     return cell.model_copy(update=found)
-
-
-_environment = cache(environment)
 
 
 def _summaries(

@@ -48,11 +48,7 @@ def run_transfer(
     seed: int = 0,
     watch: Callbacks = lambda _: nullcontext(()),
 ) -> Iterator[TransferOutcome]:
-    """Trains each model at each distance on the line and yields the outcomes as they come.
-
-    Each has the same depth, width, data and optimiser. `watch`, given a label, is a context with
-    observers of the training.
-    """
+    """Trains each model at each distance, with the same depth, width, data and optimiser."""
     for distance in distances:
         for model in models:
             with watch(f"{model}, distance {distance}") as observers, warnings.catch_warnings():

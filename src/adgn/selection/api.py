@@ -215,7 +215,8 @@ def select(
             database = open_storage(url, heartbeat=heartbeat, grace=grace, on_stale=requeue)
             if definition is None:
                 opened, known = open_study(name, database)
-                definition = known.with_trials(trials)
+                more = {} if trials is None else {"trials": trials}
+                definition = known.model_copy(update=more)
                 definition.check()
             opened = start_study(name, database, definition)
             place.write(url)

@@ -120,10 +120,6 @@ class StudyDefinition(BaseModel):
                 "what it was started with: `adgn select --study NAME` goes on"
             )
 
-    def with_trials(self, trials: int | None) -> "StudyDefinition":
-        """The same study with another number of trials."""
-        return self if trials is None else self.model_copy(update={"trials": trials})
-
 
 def params_key(params: Mapping[str, Any], space: SearchSpace) -> str | None:
     """A name for a configuration that says which one it is; `None` while it is incomplete."""

@@ -21,6 +21,7 @@ _MAX_QUICK_DEATHS = 3  # in a row, of workers that hardly lived: something is wr
 _QUICK_SECONDS = 20.0
 _POLL_SECONDS = 1.0
 _CONNECT_SECONDS = 10.0
+_START_RAY = "start one with `ray start --head`, or leave out --ray-address to run on this machine"
 _MAX_DEATHS_WITHOUT_ANSWER = 10  # per worker: nodes may come and go, but not for ever
 
 
@@ -164,8 +165,7 @@ class RayExecutor:
         except (ConnectionError, RuntimeError, ValueError) as error:
             first = str(error).strip().splitlines()[0]
             raise ExecutorError(
-                f"cannot join the Ray cluster at {self.address!r}: {first}; start one with "
-                "`ray start --head`, or leave out --ray-address to run on this machine"
+                f"cannot join the Ray cluster at {self.address!r}: {first}; {_START_RAY}"
             ) from error
 
 
@@ -215,6 +215,5 @@ def _check_reachable(address: str) -> None:
         socket.create_connection((host, int(port)), timeout=_CONNECT_SECONDS).close()
     except (OSError, OverflowError, ValueError) as error:  # ValueError: no host can be called so
         raise ExecutorError(
-            f"no Ray cluster answers at {address!r} ({error}); start one with `ray start --head`, "
-            "or leave out --ray-address to run on this machine"
+            f"no Ray cluster answers at {address!r} ({error}); {_START_RAY}"
         ) from error

@@ -81,11 +81,7 @@ def read_scores(scores: Mapping[str, float | None]) -> dict[str, float]:
 
 @contextmanager
 def held(file: Path, stop: threading.Event, seconds: float = math.inf) -> Iterator[None]:
-    """Holds a lock, so that two workers never write into one run.
-
-    Raises `Interrupted` where it is asked to stop before it has the lock, and `filelock.Timeout`
-    where another process still has it after some seconds.
-    """
+    """Holds a lock, so that two workers never write into one run; waits `seconds` at most."""
     file.parent.mkdir(parents=True, exist_ok=True)
     lock, limit = FileLock(file), time.monotonic() + seconds
     while not lock.is_locked:

@@ -107,10 +107,12 @@ def conclude(
             before = {**before, "trials": counts}
             _write(folder / "selection.json", before)
         return _result(study, definition, folder, before)
+    per_split = definition.protocol.per_split
+    trials = {run: chosen[run.split if per_split else None] for run in definition.protocol.runs()}
     if evaluate_test:
-        runs = _final_runs(definition, folder, chosen, progress)
+        runs = _final_runs(definition, folder, trials, progress)
     else:
-        runs = _recorded_runs(definition, chosen)
+        runs = _recorded_runs(definition, trials)
     best = trial_params(chosen[None])
     first = definition.protocol.runs()[0]
     times = (trial.duration for trial in study.get_trials(deepcopy=False))
@@ -143,7 +145,7 @@ def conclude(
                 "seed": run.seed,
                 "split": run.split,
                 "scores": finite_or_none(scores),
-                "folder": str(_run_folder(definition, _trial_of(definition, chosen, run), run)),
+                "folder": str(_run_folder(definition, trials[run], run)),
             }
             for run, scores in runs.items()
         ],
@@ -165,48 +167,34 @@ def conclude(
 def _final_runs(
     definition: StudyDefinition,
     folder: Path,
-    chosen: Mapping[int | None, FrozenTrial],
+    trials: Mapping[Run, FrozenTrial],
     progress: Progress | None,
 ) -> dict[Run, dict[str, dict[str, float]]]:
-    """Validation and test scores of every run of the selected configurations.
-
-    A run whose weights are not in the folder is trained again, which gives the same weights.
-    """
-    runs = definition.protocol.runs()
-    trials = {run: _trial_of(definition, chosen, run) for run in runs}
+    """Scores of every selected run; where weights are not there, they are trained again."""
     places = {run: folder / _run_folder(definition, trial, run) for run, trial in trials.items()}
     for place in places.values():
         if not RunDirectory(place).best_file.exists():
             shutil.rmtree(place, ignore_errors=True)
     tell = progress or (lambda done, total: None)
-    device = _device_here(definition.base.device)
+    device = definition.base.device
+    try:
+        resolve_device(device)
+    except ConfigError:  # workers had that GPU, and this machine has none
+        device = "cpu"
     scores: dict[Run, dict[str, dict[str, float]]] = {}
-    tell(0, len(runs))
+    tell(0, len(trials))
     with shared_data():
         for run, result in replicate(
-            runs, lambda run: definition.config(trial_params(trials[run]), run), places.__getitem__
+            trials,
+            lambda run: definition.config(trial_params(trials[run]), run),
+            places.__getitem__,
         ):
             scores[run] = {
                 definition.metric_split: read_scores(result["scores"][definition.metric_split]),
                 "test": evaluate(places[run], ["test"], device=device)["test"],
             }
-            tell(len(scores), len(runs))
+            tell(len(scores), len(trials))
     return scores
-
-
-def _device_here(device: str) -> str:
-    """Where to score runs: where they were trained, or else, without that GPU, on the CPU."""
-    try:
-        resolve_device(device)
-    except ConfigError:
-        return "cpu"
-    return device
-
-
-def _trial_of(
-    definition: StudyDefinition, chosen: Mapping[int | None, FrozenTrial], run: Run
-) -> FrozenTrial:
-    return chosen[run.split if definition.protocol.per_split else None]
 
 
 def _run_folder(definition: StudyDefinition, trial: FrozenTrial, run: Run) -> Path:
@@ -215,13 +203,13 @@ def _run_folder(definition: StudyDefinition, trial: FrozenTrial, run: Run) -> Pa
 
 
 def _recorded_runs(
-    definition: StudyDefinition, chosen: Mapping[int | None, FrozenTrial]
+    definition: StudyDefinition, trials: Mapping[Run, FrozenTrial]
 ) -> dict[Run, dict[str, dict[str, float]]]:
     """The scores that the selected trials were compared by; nothing is computed."""
     return {
         run: {definition.metric_split: read_scores(record["scores"])}
-        for run in definition.protocol.runs()
-        for record in _trial_of(definition, chosen, run).user_attrs["runs"]
+        for run, trial in trials.items()
+        for record in trial.user_attrs["runs"]
         if Run(record["seed"], record["split"]) == run
     }
 

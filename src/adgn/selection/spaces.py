@@ -132,7 +132,7 @@ def check_space(space: SearchSpace, settings: Mapping[str, Any]) -> SearchSpace:
 
 
 def nested(point: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings by dotted key as sections: `optimizer.lr` becomes `lr` in the section `optimizer`."""
+    """Settings by dotted key as sections, such as `lr` in the section `optimizer`."""
     sections: dict[str, Any] = {}
     for key, value in point.items():
         *path, name = key.split(".")

@@ -52,16 +52,11 @@ class QueueStorage(RDBStorage):
     """
 
     def __init__(
-        self,
-        url: str,
-        engine_options: dict[str, Any],
-        heartbeat: int,
-        grace: int,
-        on_stale: StaleCallback | None,
+        self, url: str, heartbeat: int, grace: int, on_stale: StaleCallback | None
     ) -> None:
         super().__init__(
             url,
-            engine_kwargs=engine_options,
+            engine_kwargs=_engine_options(_parsed(url)),
             grace_period=grace,
             heartbeat_stale_trial_callback=on_stale,
         )
@@ -113,14 +108,10 @@ def open_storage(
     on_stale: StaleCallback | None = None,
     must_exist: bool = False,
 ) -> QueueStorage:
-    """Connects to a storage.
+    """Connects to a storage: `sqlite:///…`, `postgresql+psycopg://…` or `mysql…`.
 
-    Args:
-        url: A database URL of SQLAlchemy: `sqlite:///…`, `postgresql+psycopg://…`, `mysql…`.
-        heartbeat: Seconds between two signs of life of a trial.
-        grace: Seconds after which a trial without a sign of life counts as lost.
-        on_stale: Told about lost trials.
-        must_exist: An SQLite file must be there already.
+    A trial without a sign of life for `grace` seconds is lost, of which `on_stale` is told. With
+    `must_exist`, an SQLite file must be there already.
     """
     if heartbeat < 1 or grace <= heartbeat:
         raise StorageError(
@@ -135,9 +126,8 @@ def open_storage(
                 f"there is no {file} on this machine; share the study's folder between all "
                 "machines, or keep the study in a database server: --storage postgresql+psycopg://…"
             )
-    options = _engine_options(parsed)
     try:
-        return _set_up(lambda: QueueStorage(url, options, heartbeat, grace, on_stale))
+        return _set_up(lambda: QueueStorage(url, heartbeat, grace, on_stale))
     except (*_STORAGE_FAILURES, ImportError, RuntimeError) as error:
         raise _unusable(url, error) from error  # also: no driver; tables of another Optuna
 
@@ -167,10 +157,7 @@ def _unusable(url: str, error: Exception) -> StorageError:
 
 
 def _set_up(connect: Callable[[], QueueStorage]) -> QueueStorage:
-    """Connects, again where another process made the same tables in the same moment.
-
-    Optuna looks whether a table is there and then makes it; of two that do so at once one fails.
-    """
+    """Connects, again where another process made the same tables in the same moment."""
     for attempt in range(1, _SET_UP_ATTEMPTS):
         try:
             return connect()

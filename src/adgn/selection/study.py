@@ -39,22 +39,17 @@ def start_study(name: str, storage: QueueStorage, definition: StudyDefinition) -
             raise SelectionError(
                 f"the storage has a study {name!r} that was not made by adgn; give another name"
             )
-        _store(study, definition, loaded_plugins())
-        return study
-    known = stored_definition(study)
-    known.check_same(name, definition)
-    # One that was moved has the name that it had.
+        known = definition
+    else:
+        known = stored_definition(study)
+        known.check_same(name, definition)
+    # A plugin that was moved has the file name that it had.
     plugins = {Path(file).name: file for file in (*known.plugins, *loaded_plugins())}
-    if definition.trials is not None and definition.trials != known.trials:
-        _store(study, definition, plugins.values())
-    elif {*plugins.values()} != {*known.plugins}:
-        _store(study, known, plugins.values())
+    updated = known if definition.trials in (None, known.trials) else definition
+    stored = updated.model_copy(update={"plugins": tuple(plugins.values())}).model_dump(mode="json")
+    if stored != study.user_attrs.get(DEFINITION):
+        study.set_user_attr(DEFINITION, stored)
     return study
-
-
-def _store(study: Study, definition: StudyDefinition, plugins: Iterable[str]) -> None:
-    stored = definition.model_copy(update={"plugins": tuple(plugins)})
-    study.set_user_attr(DEFINITION, stored.model_dump(mode="json"))
 
 
 def open_study(name: str, storage: QueueStorage) -> tuple[Study, StudyDefinition]:
@@ -97,14 +92,11 @@ def stored_definition(study: Study) -> StudyDefinition:
     try:
         return StudyDefinition(**stored)
     except (TypeError, ValueError) as error:
+        why = (str(error) or type(error).__name__).splitlines()[0]
         raise SelectionError(
             f"the definition of the study {study.study_name!r} in the storage is damaged or of "
-            f"another version of adgn ({_first_line(error)}); give another --study name"
+            f"another version of adgn ({why}); give another --study name"
         ) from error
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
 def pruner_for(definition: StudyDefinition) -> BasePruner:
@@ -171,13 +163,10 @@ def _enqueue(study: Study, params: Mapping[str, Any], **attributes: Any) -> None
 
 
 def plan(study: Study, definition: StudyDefinition, *, retry_failed: bool = False) -> int:
-    """Makes the queue complete: every configuration of the plan is done, running or waiting.
+    """Makes the queue complete, and says how many trials that added.
 
-    Safe to call at any time: what is there is left alone, and what got lost in the moment between
-    a trial's end and its successor's entry comes back.
-
-    Returns:
-        How many trials were added.
+    Every configuration of the plan is then done, running or waiting. Safe to call at any time: what
+    is there is left alone, and what got lost between a trial's end and its successor comes back.
     """
     trials = list(kinds(study.get_trials(deepcopy=False), definition))
     present: dict[str, list[FrozenTrial]] = {}
@@ -237,7 +226,8 @@ def requeue(study: Study, trial: FrozenTrial) -> None:
     params = trial_params(trial)
     key = params_key(params, definition.space)
     if key is None:  # it died before its values were chosen
-        study.add_trial(create_trial(state=TrialState.WAITING, system_attrs=_fixed(params)))
+        fixed = {"fixed_params": dict(params)} if params else None
+        study.add_trial(create_trial(state=TrialState.WAITING, system_attrs=fixed))
         return
     lost = [
         other
@@ -262,7 +252,3 @@ def requeue(study: Study, trial: FrozenTrial) -> None:
             },
         )
     )
-
-
-def _fixed(params: Mapping[str, Any]) -> dict[str, Any] | None:
-    return {"fixed_params": dict(params)} if params else None
