@@ -346,8 +346,8 @@ def test_a_report_while_rows_are_added(here, tmp_path, monkeypatch):
     begin = ResultsDirectory.begin
     reports = []
 
-    def look(self, plan, outdated=None):
-        cell = begin(self, plan, outdated)
+    def look(self, plan, **options):
+        cell = begin(self, plan, **options)
         reports.append(len(read_results(tmp_path / "out").tables[0].cells))
         return cell
 

@@ -20,25 +20,14 @@ MODELS = ("adgn", "gcn")
 
 @dataclass(frozen=True)
 class TransferOutcome:
-    """What one model did at one distance.
-
-    Attributes:
-        model: The model's name.
-        distance: Edges between the two ends of the line.
-        num_layers: The depth, the same for all models.
-        error: The mean squared error on test lines.
-        constant: That of always answering the mean.
-        gradient: The norm of the loss's gradient in the weights of each layer, after training.
-        epochs: Passes over the train lines.
-        seconds: How long it trained.
-    """
+    """What one model did at one distance."""
 
     model: str
-    distance: int
-    num_layers: int
-    error: float
-    constant: float
-    gradient: Tensor
+    distance: int  # edges between the two ends of the line
+    num_layers: int  # the same for all models
+    error: float  # the mean squared error on test lines
+    constant: float  # that of always answering the mean
+    gradient: Tensor  # the norm of the loss's gradient in the weights of each layer
     epochs: int
     seconds: float
 
@@ -59,15 +48,7 @@ def run_transfer(
     seed: int = 0,
     callbacks_for: Callbacks = lambda _: nullcontext(()),
 ) -> Iterator[TransferOutcome]:
-    """Trains each model at each distance on the line and yields the outcomes as they come.
-
-    Args:
-        distances: Edges between the ends of the line.
-        models: Names of models; each gets the same depth, width, data and optimiser.
-        epochs: Passes over the 1000 train lines.
-        seed: Of weights and data.
-        callbacks_for: Given a label, a context with callbacks of the training.
-    """
+    """Trains each model at each distance, with the same depth, width, data and optimiser."""
     for distance in distances:
         for model in models:
             with (
