@@ -4,8 +4,8 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from adgn.cli import selection_progress
-from adgn.cli.selection_progress import shown_study, time_left
+from adgn.cli import progress
+from adgn.cli.selection_progress import show_study, time_left
 from adgn.selection import StudyStatus
 
 STATUS = StudyStatus(
@@ -31,14 +31,14 @@ def test_time_left_goes_by_the_pace_since_the_start():
 def test_what_is_shown(monkeypatch, terminal):
     out = io.StringIO()
     console = Console(file=out, force_terminal=terminal, width=120)
-    monkeypatch.setattr(selection_progress, "error_console", lambda: console)
+    monkeypatch.setattr(progress, "error_console", lambda: console)
     done = replace(
         STATUS, complete=9, pruned=1, running=0, waiting=0, best=-1.25, best_params={"lr": 0.1}
     )
-    with shown_study("mine") as watch:
-        watch(STATUS)
-        watch(done)
-        watch(done)
+    with show_study("mine") as (callback, _):
+        callback(STATUS)
+        callback(done)
+        callback(done)
     text = out.getvalue()
     assert "mine" in text
     assert "-1.2500" in text

@@ -5,7 +5,7 @@ import pytest
 
 from adgn.experiments import steps
 from adgn.experiments.budgets import BUDGETS
-from adgn.experiments.driver import Callback
+from adgn.experiments.driver import ReproductionCallback
 from adgn.experiments.errors import ReproductionError
 from adgn.experiments.plan import plan_cell
 from adgn.experiments.records import SearchRecord
@@ -97,10 +97,10 @@ def test_a_cell_is_what_the_study_found(here, small, tmp_path):
     assert cell.curve.epochs == (1, 2)
     assert cell.parameters == 90 + 20 * 930 + 481
     assert f"lr = {record['settings']['optimizer.lr']}" in cell.config
-    watch = Steps()
-    again = here("property", budget="paper", models=["gcn"], watch=watch)
+    callback = Steps()
+    again = here("property", budget="paper", models=["gcn"], callback=callback)
     assert again.moved == ()
-    assert watch.begun == []
+    assert callback.begun == []
     assert again.jobs[0].cell == cell
 
 
@@ -144,16 +144,16 @@ def test_an_interrupt_of_a_run_in_this_process_stops_the_whole(here, small, fail
 
 
 def test_callbacks_see_that_a_study_is_under_way(here, small):
-    class Looks(Callback):
+    class Looks(ReproductionCallback):
         seen = ()
 
         def tick(self, jobs):
             self.seen = (*self.seen, [job.running for job in jobs])
 
-    watch = Looks()
-    here("property", budget="paper", models=["gcn"], watch=watch)
-    assert [True] in watch.seen
-    assert watch.seen[-1] == [False]
+    callback = Looks()
+    here("property", budget="paper", models=["gcn"], callback=callback)
+    assert [True] in callback.seen
+    assert callback.seen[-1] == [False]
 
 
 def test_rounds_have_no_meaning_for_whole_studies(here, small):

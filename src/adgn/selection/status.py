@@ -11,8 +11,6 @@ from optuna.trial import FrozenTrial, TrialState
 from adgn.selection.definition import StudyDefinition
 from adgn.selection.study import kind, kinds, trial_params
 
-__all__ = ["StudyStatus", "ranked", "study_status"]
-
 
 @dataclass(frozen=True)
 class StudyStatus:
@@ -65,11 +63,7 @@ def study_status(study: Study, definition: StudyDefinition) -> StudyStatus:
     ]
     return StudyStatus(
         total=sum(counts.values()) - counts["replaced"],
-        complete=counts["complete"],
-        pruned=counts["pruned"],
-        failed=counts["failed"],
-        running=counts["running"],
-        waiting=counts["waiting"],
+        **{what: counts[what] for what in ("complete", "pruned", "failed", "running", "waiting")},
         best=None if best is None else best.value,
         best_params={} if best is None else trial_params(best),
         seconds=sum(times) / len(times) if times else None,

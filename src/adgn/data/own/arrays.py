@@ -18,8 +18,6 @@ from adgn.data.own.graph import Graph, Level
 from adgn.data.own.ids import check_unique, tidy_ids
 from adgn.graph.checks import check_edge_index
 
-__all__ = ["feature_matrix", "graph_from_arrays", "target_table"]
-
 
 def graph_from_arrays(
     x: Any,

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from adgn._util.names import shortened
 from adgn.data.errors import GraphInputError
 
-__all__ = ["Block", "ColumnPlan", "encode_column", "plan_column"]
-
 Kind = Literal["number", "0/1", "category", "vector", "sparse number", "left out"]
 
 MOST_CATEGORIES = 100  # that have a feature of their own

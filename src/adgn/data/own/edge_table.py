@@ -15,8 +15,6 @@ from adgn.data.own.node_table import Nodes, TableOptions, as_categories
 from adgn.data.own.roles import find_ends, find_weight
 from adgn.data.own.tables import Table
 
-__all__ = ["read_edges"]
-
 Integers = NDArray[np.int64]
 
 

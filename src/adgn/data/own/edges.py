@@ -9,8 +9,6 @@ from torch import Tensor
 
 from adgn.data.errors import GraphInputError
 
-__all__ = ["Edges", "tidy_edges"]
-
 Integers = NDArray[np.int64]
 Numbers = NDArray[np.float64]
 

@@ -17,16 +17,6 @@ from adgn.data.own.roles import check_columns, find_id
 from adgn.data.own.tables import Table, open_table
 from adgn.data.own.textfiles import TextFile, TextFormat
 
-__all__ = [
-    "Nodes",
-    "TableOptions",
-    "as_categories",
-    "opened",
-    "read_nodes",
-    "taken_columns",
-    "target_columns",
-]
-
 Integers = NDArray[np.int64]
 SPLITS = {
     "train": "train",

@@ -31,8 +31,6 @@ from adgn.data.own.matrices import (
     plan_array,
 )
 
-__all__ = ["Decision", "Features", "Preprocessing"]
-
 SHOWN_ONE_BY_ONE = 20  # columns of one kind; more of them are one row of the decisions
 Blocks = list[tuple[Block, int]]
 

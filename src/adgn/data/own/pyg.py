@@ -16,8 +16,6 @@ from adgn.data.own.arrays import graph_from_arrays
 from adgn.data.own.graph import Graph, Level
 from adgn.data.packed import offsets
 
-__all__ = ["graph_from_pyg"]
-
 USED = {"x", "edge_index", "y", "edge_weight", "edge_attr", "train_mask", "val_mask", "test_mask"}
 PASSED_OVER = {"num_nodes", "batch", "ptr"}
 

@@ -15,8 +15,6 @@ from adgn._util.names import shortened
 from adgn.data.errors import GraphInputError
 from adgn.data.own.textfiles import TEXT_ENDINGS, TextFile, TextFormat
 
-__all__ = ["Table", "open_table"]
-
 PARQUET = (".parquet", ".pq")
 FEATHER = (".feather", ".arrow", ".ipc")
 # What a table takes in memory while it is read and turned into a graph, in sizes of the file's

@@ -14,8 +14,6 @@ from adgn._util.names import shortened
 from adgn.data.errors import GraphInputError
 from adgn.data.own.graph import Graph
 
-__all__ = ["TargetEncoder", "TargetKind"]
-
 TargetKind = Literal["classification", "regression"]
 Label = str | int | bool
 
