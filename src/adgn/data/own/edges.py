@@ -1,5 +1,6 @@
 """Direction, duplicates and self loops of a list of edges."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -98,14 +99,44 @@ def tidy_edges(
     )
 
 
-def check_weights(weight: Numbers, origin: str) -> None:
-    """Raises where a weight is missing or not finite."""
-    wrong = np.flatnonzero(~np.isfinite(weight))
-    if len(wrong):
+def edges_by_graph(edges: Edges, graph: Integers) -> Edges:
+    """Edges sorted by graph, those of one graph in the order that they had.
+
+    Raises:
+        GraphInputError: An edge joins nodes of two graphs.
+    """
+    of_source, of_target = graph[edges.index.numpy()]
+    crossing = np.flatnonzero(of_source != of_target)
+    if len(crossing):
         raise GraphInputError(
-            f"{origin} has {len(wrong):,} value(s) that are missing or not finite, the first at "
-            f"row {wrong[0]:,} (from 0); fill them in, or leave out the column"
+            f"{len(crossing):,} edge(s) join nodes of two graphs, the first "
+            f"{edges.index[:, crossing[0]].tolist()}; remove them"
         )
+    order = torch.from_numpy(np.argsort(of_source, kind="stable"))
+    weight = None if edges.weight is None else edges.weight[order]
+    return Edges(edges.index[:, order].contiguous(), weight, edges.directed, edges.notes)
+
+
+def check_weights(weight: Numbers, what: str, remedy: str, place: Callable[[int], str]) -> None:
+    """Raises where a weight is missing, infinite or negative.
+
+    Args:
+        weight: `[R]`, NaN where it is missing.
+        what: What has the weights, for the message.
+        remedy: How to do without them.
+        place: What a user calls a row.
+    """
+    for wrong, problem in (
+        (np.isnan(weight), "missing"),
+        (np.isinf(weight), "infinite"),
+        (weight < 0, "negative"),
+    ):
+        rows = np.flatnonzero(wrong)
+        if len(rows):
+            raise GraphInputError(
+                f"{what}: {len(rows):,} weight(s) are {problem}, first at {place(int(rows[0]))}; "
+                f"weights are finite numbers from 0 on: correct them, or {remedy}"
+            )
 
 
 def _keys(ends: Integers, num_nodes: int) -> Integers:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from adgn._util.names import shortened
 from adgn.data.errors import GraphInputError
 from adgn.data.own.arrow import plain_array, unknown_as_null
+from adgn.data.own.columns import as_text
 from adgn.data.own.graph import Level
 from adgn.data.own.ids import check_unique, tidy_ids
 from adgn.data.own.roles import check_columns, find_id
@@ -170,6 +171,9 @@ def _without_row_numbers(
     kept = []
     for name in columns:
         column = data.column(name)
+        if name.startswith("__index_level_"):  # pandas' name for an index without one
+            notes.append(f"{label}: the index of the data frame is left out; name it to have it")
+            continue
         if name.startswith("unnamed_") and pa.types.is_integer(column.type):
             values = np.sort(column.to_numpy())
             if np.array_equal(values - values[0], np.arange(len(values))):
@@ -184,10 +188,7 @@ def as_categories(table: pa.Table, categories: Sequence[str]) -> pa.Table:
     for name in categories:
         if name in table.column_names:
             place = table.column_names.index(name)
-            column = table.column(name)
-            if pa.types.is_dictionary(column.type):
-                column = column.cast(column.type.value_type)
-            table = table.set_column(place, name, column.cast(pa.string()))
+            table = table.set_column(place, name, as_text(table.column(name)))
     return table
 
 

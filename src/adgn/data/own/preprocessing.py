@@ -104,6 +104,12 @@ class Preprocessing:
         names += [feature for plan in self.degrees for feature in plan.features]
         return tuple(names) or ("constant",)
 
+    @property
+    def category_columns(self) -> tuple[str, ...]:
+        """Columns of categories: `categories=` of new tables, so that 007 stays a name there."""
+        plans = (*self.columns, *self.edge_columns)
+        return tuple(plan.name for plan in plans if plan.kind == "category")
+
     @classmethod
     def fit(cls, graph: Graph, rows: Tensor | None = None) -> "Preprocessing":
         """Decides what becomes of each column of a graph.
@@ -124,7 +130,9 @@ class Preprocessing:
             at_rows = (
                 None if chosen is None else _edges_at(graph.edge_ends, chosen, graph.num_nodes)
             )
-            edge_columns = _plans(graph.edge_columns, at_rows, f"the edges of {graph.origin}")
+            edge_columns = _plans(
+                graph.edge_columns, at_rows, f"the edges of {graph.origin}", of_edges=True
+            )
         array = None if graph.x is None else plan_array(graph.x, graph.feature_names, chosen)
         plan = cls(
             columns,
@@ -287,11 +295,13 @@ def _sides(directed: bool) -> tuple[tuple[str, tuple[int, ...]], ...]:
     return (("edges", (0, 1)),)
 
 
-def _plans(table: pa.Table, rows: NDArray[np.int64] | None, origin: str) -> tuple[ColumnPlan, ...]:
+def _plans(
+    table: pa.Table, rows: NDArray[np.int64] | None, origin: str, *, of_edges: bool = False
+) -> tuple[ColumnPlan, ...]:
     plans, unusable = [], []
     for name in table.column_names:
         try:
-            plans.append(plan_column(name, table.column(name), rows))
+            plans.append(plan_column(name, table.column(name), rows, of_edges=of_edges))
         except UnusableColumnError as error:
             unusable.append((name, error))
     if len(unusable) == 1:
