@@ -157,7 +157,8 @@ def _feature_columns(
         rest = [name for name in table.names if name not in {*chosen, *taken}]
     else:
         rest = [name for name in options.ignore if name in table.names and name not in taken]
-        chosen = [name for name in table.names if name not in {*taken, *rest}]
+        out = {*taken, *rest}
+        chosen = [name for name in table.names if name not in out]
     if rest:
         shown = ", ".join(map(repr, rest[:5])) + (", …" if rest[5:] else "")
         notes.append(f"{table.label}: {len(rest):,} column(s) left out as asked: {shown}")

@@ -341,10 +341,11 @@ def _mostly_zero(
 
 def _encode(plans: Sequence[ColumnPlan], table: pa.Table, origin: str, notes: list[str]) -> Blocks:
     needed = [plan for plan in plans if plan.features]
-    lacking = [plan.name for plan in needed if plan.name not in table.column_names]
+    names = set(table.column_names)
+    lacking = [plan.name for plan in needed if plan.name not in names]
     if lacking:
         shown = ", ".join(map(repr, lacking[:5])) + (", …" if lacking[5:] else "")
-        hint = did_you_mean(nearest(lacking[0], table.column_names))
+        hint = did_you_mean(nearest(lacking[0], names))
         raise GraphInputError(
             f"{origin} lacks {len(lacking):,} column(s) that the model was trained with: {shown}; "
             f"add them, empty where nothing is known.{hint}"
