@@ -19,7 +19,8 @@ from adgn.selection.definition import Prune, Search, StudyDefinition
 from adgn.selection.errors import SelectionError
 from adgn.selection.executors import Executor, LocalExecutor, RayExecutor
 from adgn.selection.executors.ray import check_ray_device
-from adgn.selection.protocols import protocol_of
+from adgn.selection.halving import Rung, rungs_of
+from adgn.selection.protocols import Protocol, protocol_of
 from adgn.selection.results import Progress, SelectionResult, conclude
 from adgn.selection.spaces import resolve_space
 from adgn.selection.status import StudyStatus, study_status
@@ -32,9 +33,9 @@ from adgn.selection.storage import (
     sqlite_url,
     storage_errors,
 )
-from adgn.selection.study import open_study, plan, requeue, start_study
+from adgn.selection.study import open_study, plan, requeue, start_study, stored_definition
 from adgn.selection.worker import WorkerSpec, first_cause
-from adgn.training import resolve_config
+from adgn.training import TrainConfig, resolve_config
 from adgn.training.devices import resolve_device
 from adgn.training.files import RUN_AGAIN, write_atomically
 from adgn.training.memory import check_run_memory
@@ -130,6 +131,7 @@ def select(
     space: str | Path | Mapping[str, Any] | None = None,
     search: Search | None = None,
     prune: Prune | None = None,
+    first_rung: int | None = None,
     trials: int | None = None,
     workers: int = 1,
     executor: Literal["local", "ray"] | Executor = "local",
@@ -160,7 +162,11 @@ def select(
         space: `"paper"`, `"compact"`, a TOML file, or lists by key; by default `"compact"`.
         search: `"grid"` (all of the space), `"random"` or `"tpe"`; by default `"grid"`.
         prune: `"asha"`: trials that are not among the best third after 1, 3, 9, … of their runs are
-            stopped; by default `"none"`.
+            stopped. `"halving"`: all train for a few epochs, and of each rung the best third goes
+            on to three times as many, from where it paused, in the end with all runs. By default
+            `"none"`.
+        first_rung: With halving, the epochs of the first rung; by default a 27th of the task's, or
+            half the patience where that is less.
         trials: How many trials; by default all of a grid, 50 of a random or TPE search.
         workers: How many trials run at a time.
         executor: `"local"`: processes; `"ray"`: tasks of a Ray cluster.
@@ -208,9 +214,12 @@ def select(
     definition = None
     if task is not None:
         definition = _definition(
-            task, model, space, search, prune, trials, settings, seeds, splits, seed
+            task, model, space, search, prune, first_rung, trials, settings, seeds, splits, seed
         )
-    elif any(v is not None for v in (model, space, search, prune, settings, seeds, splits, seed)):
+    elif any(
+        v is not None
+        for v in (model, space, search, prune, first_rung, settings, seeds, splits, seed)
+    ):
         raise SelectionError(
             f"task is missing: give it, or only the name of a study to go on with it as it is "
             f"(study={name!r})"
@@ -234,6 +243,8 @@ def select(
                 definition = known.with_trials(trials)
                 definition.check()
             opened = start_study(name, database, definition)
+            rungs = stored_definition(opened).rungs
+            definition = definition.model_copy(update={"rungs": rungs})
             place.write(url)
             plan(opened, definition, retry_failed=retry_failed)
         path, device = str(place.path.resolve()), definition.base.device
@@ -333,6 +344,7 @@ def _definition(
     space: str | Path | Mapping[str, Any] | None,
     search: Search | None,
     prune: Prune | None,
+    first_rung: int | None,
     trials: int | None,
     settings: Mapping[str, Any] | None,
     seeds: Sequence[int] | None,
@@ -341,7 +353,7 @@ def _definition(
 ) -> StudyDefinition:
     for argument, value, valid in (
         ("search", search, ("grid", "random", "tpe")),
-        ("prune", prune, ("asha", "none")),
+        ("prune", prune, ("asha", "halving", "none")),
     ):
         if value is not None and value not in valid:
             raise unknown_name(argument, value, valid)
@@ -349,15 +361,28 @@ def _definition(
     base = resolve_config(chosen, settings or {})
     plain = base.model_dump(mode="json")
     space_name, values = resolve_space("compact" if space is None else space, plain)
+    protocol = protocol_of(base, seeds, splits)
     definition = StudyDefinition(
         settings=plain,
         space_name=space_name,
         space=values,
-        protocol=protocol_of(base, seeds, splits),
+        protocol=protocol,
         search=search or "grid",
         prune=prune or "none",
+        first_rung=first_rung,
+        rungs=_rungs(base, protocol, first_rung) if prune == "halving" else (),
         trials=trials,
         seed=seed or 0,
     )
     definition.check()
     return definition
+
+
+def _rungs(base: TrainConfig, protocol: Protocol, first_rung: int | None) -> tuple[Rung, ...]:
+    return rungs_of(
+        base.loop.max_epochs,
+        base.stopping.patience,
+        len(protocol.runs()),
+        evaluate_every=base.loop.evaluate_every,
+        first=first_rung,
+    )
