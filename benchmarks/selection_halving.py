@@ -39,7 +39,7 @@ SPACE: dict[str, list[Any]] = {
     "model.epsilon": [0.1, 0.01],
     "model.gamma": [0.1, 0.01],
 }
-SEEDS = (0,)
+SEEDS = (0, 1)
 SPLITS = (0, 1, 2)
 
 

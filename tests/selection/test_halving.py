@@ -17,26 +17,31 @@ from adgn.selection.halving import (
 @pytest.mark.parametrize(
     ("max_epochs", "patience", "runs", "expected"),
     [
-        (1500, 100, 1, [(50, 1), (150, 1), (450, 1), (1500, 1)]),
-        (1500, None, 1, [(56, 1), (168, 1), (504, 1), (1500, 1)]),
-        (10000, 50, 3, [(25, 1), (75, 1), (225, 1), (10000, 1), (10000, 3)]),
-        (1500, 100, 10, [(50, 1), (150, 1), (450, 1), (1500, 1), (1500, 3), (1500, 10)]),
-        (40, 0, 2, [(1, 1), (40, 1), (40, 2)]),
-        (1, None, 1, [(1, 1)]),
+        (1500, 100, 1, [(50, 1, 1), (450, 1, 3), (1500, 1, 27)]),
+        (1500, None, 1, [(56, 1, 1), (504, 1, 3), (1500, 1, 27)]),
+        (10000, 50, 3, [(25, 1, 1), (225, 1, 3), (10000, 1, 27), (10000, 3, 81)]),
+        (
+            1500,
+            100,
+            10,
+            [(50, 1, 1), (450, 1, 3), (1500, 1, 27), (1500, 3, 81), (1500, 10, 243)],
+        ),
+        (40, 0, 2, [(1, 1, 1), (40, 1, 3), (40, 2, 27)]),
+        (1, None, 1, [(1, 1, 1)]),
     ],
 )
 def test_rungs_follow_the_protocol(max_epochs, patience, runs, expected):
-    assert [(r.epochs, r.runs) for r in rungs_of(max_epochs, patience, runs)] == expected
+    assert [(r.epochs, r.runs, r.share) for r in rungs_of(max_epochs, patience, runs)] == expected
 
 
 def test_rungs_lie_where_scores_are_measured():
     rungs = rungs_of(1000, None, 1, evaluate_every=40)
-    assert [rung.epochs for rung in rungs] == [40, 120, 360, 1000]
+    assert [rung.epochs for rung in rungs] == [40, 360, 1000]
     assert [rung.epochs for rung in rungs_of(100, None, 1, evaluate_every=60)] == [100]
 
 
 def test_a_first_rung_of_ones_own():
-    assert [rung.epochs for rung in rungs_of(1500, 100, 1, first=25)] == [25, 75, 225, 675, 1500]
+    assert [rung.epochs for rung in rungs_of(1500, 100, 1, first=25)] == [25, 225, 675, 1500]
     assert [rung.epochs for rung in rungs_of(1500, 100, 1, first=1500)] == [1500]
     for wrong in (0, 1501):
         with pytest.raises(SelectionError, match=f"first_rung={wrong} is not valid; give 1 to"):
@@ -45,15 +50,15 @@ def test_a_first_rung_of_ones_own():
 
 def test_what_it_costs():
     rungs = rungs_of(1500, 100, 1)
-    assert planned_counts(96, rungs) == [96, 32, 11, 4]
-    assert planned_epochs(96, rungs) == [96 * 50, 32 * 100, 11 * 300, 4 * 1050]
-    assert 96 * 1500 / sum(planned_epochs(96, rungs)) > 9
+    assert planned_counts(96, rungs) == [96, 32, 4]
+    assert planned_epochs(96, rungs) == [96 * 50, 32 * 400, 4 * 1050]
+    assert 96 * 1500 / sum(planned_epochs(96, rungs)) > 6
     # The last rung has more than one to choose from, where there are more.
-    assert planned_counts(5, rungs) == [5, 3, 3, 3]
-    assert planned_counts(2, rungs) == [2, 2, 2, 2]
+    assert planned_counts(5, rungs) == [5, 3, 3]
+    assert planned_counts(2, rungs) == [2, 2, 2]
 
 
-RUNGS = [Rung(epochs=1), Rung(epochs=3), Rung(epochs=9)]
+RUNGS = [Rung(epochs=1), Rung(epochs=3, share=3), Rung(epochs=9, share=9)]
 KEYS = [f"{number:02}" for number in range(27)]
 
 

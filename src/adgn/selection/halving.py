@@ -1,7 +1,7 @@
 """Successive halving over epochs: the rungs of a study, and which configurations climb them.
 
-A rung is a number of epochs and of runs. All configurations train to the first; of each rung the
-best third goes on to the next, from the state in which it paused. The decisions depend on scores
+A rung is a number of epochs and of runs. All configurations train to the first; the best of each
+rung go on to the next, from the state in which they paused. The decisions depend on scores
 alone and not on when they came in, so a search that was killed ends like one that was not.
 """
 
@@ -14,7 +14,7 @@ from adgn.selection.errors import SelectionError
 
 __all__ = ["Entry", "Rung", "planned_counts", "planned_epochs", "rungs_of", "wanted_entries"]
 
-FACTOR = 3  # one of so many goes on, and has so many times the epochs, then runs
+FACTOR = 3  # one of so many goes on
 FEWEST = 3  # configurations in the last rung, where the protocol's runs decide: not one alone
 _FIRST_SHARE = 27  # the first rung is this part of the epochs, unless half the patience is less
 # Where a run has trained this many times the patience, most others have stopped by themselves:
@@ -28,12 +28,14 @@ class Rung(BaseModel):
     Attributes:
         epochs: Up to which epoch, from the beginning of the run.
         runs: How many of the protocol's runs; the first ones.
+        share: One of so many configurations gets there.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     epochs: int
     runs: int = 1
+    share: int = 1
 
     def __str__(self) -> str:
         several = f", {self.runs} runs" if self.runs > 1 else ""
@@ -55,11 +57,14 @@ def rungs_of(
     evaluate_every: int = 1,
     first: int | None = None,
 ) -> tuple[Rung, ...]:
-    """The rungs that follow from a protocol: epochs times three, then runs times three.
+    """The rungs that follow from a protocol: more epochs for fewer configurations, then more runs.
 
-    The first has 1/27 of the epochs, or half the patience where that is less. A run that stops
-    early is done with all rungs. Seeds and splits are added when all epochs are there: the first
-    run alone weeds out what is bad on any.
+    The first has 1/27 of the epochs, or half the patience where that is less: it weeds out what
+    does not learn. The best third goes on to nine times as many. Between the two, configurations
+    that learn fast and end badly are ahead of those that learn slowly and end well (a large and a
+    small step ε in property prediction), so nothing is decided there. Then one of nine goes on to
+    all epochs. A run that stops early is done with all rungs. Seeds and splits are added when all
+    epochs are there.
 
     Args:
         max_epochs: Of the protocol.
@@ -70,10 +75,10 @@ def rungs_of(
 
     Example:
         >>> print(*rungs_of(1500, 100, 4), sep="; ")
-        50 epochs; 150 epochs; 450 epochs; 1500 epochs; 1500 epochs, 4 runs
+        50 epochs; 450 epochs; 1500 epochs; 1500 epochs, 4 runs
         >>> print(*rungs_of(10000, 50, 25), sep="; ")  # doctest: +NORMALIZE_WHITESPACE
-        25 epochs; 75 epochs; 225 epochs; 10000 epochs; 10000 epochs, 3 runs;
-        10000 epochs, 9 runs; 10000 epochs, 25 runs
+        25 epochs; 225 epochs; 10000 epochs; 10000 epochs, 3 runs; 10000 epochs, 9 runs;
+        10000 epochs, 25 runs
     """
     if first is not None and not 1 <= first <= max_epochs:
         raise SelectionError(
@@ -82,19 +87,25 @@ def rungs_of(
     epochs = first or -(-max_epochs // _FIRST_SHARE)
     if first is None and patience is not None:
         epochs = max(1, min(epochs, patience // 2))
-    rungs: list[Rung] = []
+    levels: list[tuple[int, int]] = []  # epochs and runs
     while 2 * epochs <= max_epochs:
         measured = -(-epochs // evaluate_every) * evaluate_every
-        if 2 * measured <= max_epochs and measured not in [rung.epochs for rung in rungs]:
-            rungs.append(Rung(epochs=measured))
+        if 2 * measured <= max_epochs and (measured, 1) not in levels:
+            levels.append((measured, 1))
         if patience is not None and epochs >= _PATIENCES * patience:
             break
-        epochs *= FACTOR
+        epochs *= FACTOR if len(levels) > 1 else FACTOR**2
     count = 1
     while 2 * count <= runs:
-        rungs.append(Rung(epochs=max_epochs, runs=count))
+        levels.append((max_epochs, count))
         count *= FACTOR
-    return (*rungs, Rung(epochs=max_epochs, runs=runs))
+    levels.append((max_epochs, runs))
+    # The second rung has nine times the epochs for a third; the third makes up for it.
+    shares = [FACTOR ** (number + (number > 1)) for number in range(len(levels))]
+    return tuple(
+        Rung(epochs=epochs, runs=runs, share=share)
+        for (epochs, runs), share in zip(levels, shares, strict=True)
+    )
 
 
 def planned_counts(configurations: int, rungs: Sequence[Rung]) -> list[int]:
@@ -102,10 +113,10 @@ def planned_counts(configurations: int, rungs: Sequence[Rung]) -> list[int]:
 
     Example:
         >>> planned_counts(192, rungs_of(1500, 100, 4))
-        [192, 64, 22, 8, 3]
+        [192, 64, 8, 3]
     """
     fewest = min(configurations, FEWEST)
-    return [max(-(-configurations // FACTOR**number), fewest) for number in range(len(rungs))]
+    return [max(-(-configurations // rung.share), fewest) for rung in rungs]
 
 
 def planned_epochs(configurations: int, rungs: Sequence[Rung]) -> list[int]:
@@ -113,7 +124,7 @@ def planned_epochs(configurations: int, rungs: Sequence[Rung]) -> list[int]:
 
     Example:
         >>> planned_epochs(192, rungs_of(1500, 100, 4))
-        [9600, 6400, 6600, 8400, 13500]
+        [9600, 25600, 8400, 13500]
     """
     counts = planned_counts(configurations, rungs)
     reached = [0, *(rung.epochs * rung.runs for rung in rungs)]
@@ -132,8 +143,8 @@ def wanted_entries(
 ) -> tuple[list[list[str]], bool]:
     """Which configurations belong into each rung, as far as that is decided.
 
-    A rung is decided when all of the one before are over. The best third goes on; in the place of
-    one that fails there, the next best does. Where a rung has nobody left to give, the one below
+    A rung is decided when all of the one before are over. The best go on; in the place of one that
+    fails there, the next best does. Where a rung has nobody left to give, the one below
     gets more.
 
     Args:
@@ -146,7 +157,7 @@ def wanted_entries(
         The keys by rung, the best of the rung before first, and whether that is all.
 
     Example:
-        >>> rungs = [Rung(epochs=1), Rung(epochs=3)]
+        >>> rungs = [Rung(epochs=1), Rung(epochs=3, share=3)]
         >>> scores = {Entry(key, 0): value for key, value in zip("abcd", [0.1, 0.4, 0.2, 0.3])}
         >>> wanted_entries("abcd", scores, rungs, maximize=True)
         ([['a', 'b', 'c', 'd'], ['b', 'd', 'c']], False)
