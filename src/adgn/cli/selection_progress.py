@@ -10,8 +10,9 @@ from rich.table import Table
 
 from adgn.cli.console import error_console
 from adgn.selection import StudyStatus
+from adgn.selection.forecast import Forecast
 
-__all__ = ["shown_study", "time_left"]
+__all__ = ["cost_lines", "shown_study", "time_left"]
 
 _LINE_SECONDS = 10.0  # between two lines in a pipe
 
@@ -24,8 +25,42 @@ def time_left(status: StudyStatus, first: StudyStatus, seconds: float) -> float 
         first: The study when this began.
         seconds: What has passed since then.
     """
-    done = status.done - first.done
-    return None if done < 1 else (status.total - status.done) * seconds / done
+    done, total = status.work
+    since = done - first.work[0]
+    return None if since <= 0 else (total - done) * seconds / since
+
+
+def cost_lines(cost: Forecast) -> list[str]:
+    """What a search will cost, in words."""
+    count = f"{cost.configurations:,} configurations"
+    if cost.configurations < cost.space:
+        count = f"{cost.configurations:,} of {cost.space:,} configurations, drawn at random"
+    given = "" if cost.limit is None else f"in {cost.limit:g} h: "
+    lines = [f"{given}{count}"]
+    if len(cost.rungs) > 1:
+        parts = zip(cost.counts, cost.rungs, strict=True)
+        lines.append("rungs: " + ", ".join(f"{number} to {rung}" for number, rung in parts))
+    several = "1 worker" if cost.workers == 1 else f"{cost.workers} workers"
+    lines.append(
+        f"cost: {sum(cost.epochs):,} epochs of {cost.seconds_per_epoch:.3g} s (measured), "
+        f"{_hours(cost.hours)} with {several}"
+        + (f", {_hours(cost.most_hours)} if the largest go on" if len(cost.rungs) > 1 else "")
+        + "; early stopping makes it less"
+    )
+    return lines
+
+
+def _hours(hours: float) -> str:
+    return f"{hours:.1f} h" if hours >= 0.95 else f"{60 * hours:.1f} min"
+
+
+def _rungs(status: StudyStatus) -> str:
+    """How full each rung is, such as `50 epochs 96/96, 450 epochs 12/32`."""
+    return ", ".join(
+        f"{rung.epochs} epochs{f' × {rung.runs}' if rung.runs > 1 else ''} "
+        f"{rung.done}/{rung.planned}"
+        for rung in status.rungs
+    )
 
 
 def _clock(seconds: float | None) -> str:
@@ -55,9 +90,12 @@ def _table(label: str, status: StudyStatus, left: float | None, passed: float) -
         _clock(passed),
         _clock(left),
     )
+    captions = [f"rungs: {_rungs(status)}"] if status.rungs else []
     if status.best_params:
         values = ", ".join(f"{key}={value}" for key, value in status.best_params.items())
-        table.caption = f"best: {escape(values)}"
+        captions.append(f"best: {escape(values)}")
+    if captions:
+        table.caption = "\n".join(captions)
         table.caption_justify = "left"
     return table
 
@@ -96,7 +134,7 @@ def shown_study(label: str) -> Iterator[Callable[[StudyStatus], None]]:
         out.print(
             f"{label}: {status.done} of {status.total} trials done, {status.running} running, "
             f"{status.pruned} pruned, {status.failed} failed, best {_best(status)}, "
-            f"time left {_clock(left)}",
+            f"time left {_clock(left)}" + (f"; {_rungs(status)}" if status.rungs else ""),
             highlight=False,
             soft_wrap=True,
         )

@@ -84,6 +84,13 @@ def _show(
         highlight=False,
         soft_wrap=True,
     )
+    if status.rungs:
+        out.print("\nrungs", highlight=False)
+        rows = [
+            [str(rung.epochs), str(rung.runs), str(rung.planned), str(rung.done), str(rung.failed)]
+            for rung in status.rungs
+        ]
+        print_table(("epochs", "runs", "configurations", "done", "failed"), rows)
     if status.complete:
         out.print("\nbest configurations", highlight=False)
         print_table(*best_table(study, definition, count))

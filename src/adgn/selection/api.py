@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +20,13 @@ from adgn.selection.definition import Prune, Search, StudyDefinition
 from adgn.selection.errors import SelectionError
 from adgn.selection.executors import Executor, LocalExecutor, RayExecutor
 from adgn.selection.executors.ray import check_ray_device
+from adgn.selection.forecast import (
+    EpochTimes,
+    Forecast,
+    configurations_in,
+    forecast,
+    measure_epochs,
+)
 from adgn.selection.halving import Rung, rungs_of
 from adgn.selection.protocols import Protocol, protocol_of
 from adgn.selection.results import Progress, SelectionResult, conclude
@@ -27,6 +35,7 @@ from adgn.selection.status import StudyStatus, study_status
 from adgn.selection.storage import (
     GRACE_SECONDS,
     HEARTBEAT_SECONDS,
+    QueueStorage,
     has_password,
     open_storage,
     shown_url,
@@ -35,14 +44,15 @@ from adgn.selection.storage import (
 )
 from adgn.selection.study import open_study, plan, requeue, start_study, stored_definition
 from adgn.selection.worker import WorkerSpec, first_cause
-from adgn.training import TrainConfig, resolve_config
-from adgn.training.devices import resolve_device
+from adgn.training import TrainConfig, resolve_config, shared_data
+from adgn.training.devices import resolve_device, thread_count
 from adgn.training.files import RUN_AGAIN, write_atomically
 from adgn.training.memory import check_run_memory
 
 __all__ = ["StudyFolder", "check_place", "select"]
 
 ROOT = Path("studies")
+EPOCH_TIMES = "adgn_epoch_times"  # the study's attribute that holds them
 StatusCallback = Callable[[StudyStatus], None]
 
 
@@ -133,6 +143,7 @@ def select(
     prune: Prune | None = None,
     first_rung: int | None = None,
     trials: int | None = None,
+    hours: float | None = None,
     workers: int = 1,
     executor: Literal["local", "ray"] | Executor = "local",
     ray_address: str | None = None,
@@ -150,6 +161,7 @@ def select(
     grace: int = GRACE_SECONDS,
     watch: StatusCallback | None = None,
     progress: Progress | None = None,
+    tell_cost: Callable[[Forecast], None] | None = None,
 ) -> SelectionResult:
     """Selects a configuration by its validation score, and gives its test score.
 
@@ -168,6 +180,8 @@ def select(
         first_rung: With halving, the epochs of the first rung; by default a 27th of the task's, or
             half the patience where that is less.
         trials: How many trials; by default all of a grid, 50 of a random or TPE search.
+        hours: How long the search may take. As many configurations are tried as that allows
+            without early stopping, drawn at random; a few epochs are timed first.
         workers: How many trials run at a time.
         executor: `"local"`: processes; `"ray"`: tasks of a Ray cluster.
         ray_address: The cluster; `None`: one on this machine.
@@ -186,6 +200,8 @@ def select(
         grace: Seconds without one after which a trial is given to another worker.
         watch: Told about once a second how far the study is.
         progress: Told how far the test scores are.
+        tell_cost: Told what the search will cost, before it begins; a few epochs are timed first,
+            once for a study.
 
     Raises:
         SpaceError: The space does not fit.
@@ -242,7 +258,17 @@ def select(
                 opened, known = open_study(name, database)
                 definition = known.with_trials(trials)
                 definition.check()
+            times = None
+            if hours is not None or tell_cost is not None:
+                times = _epoch_times(name, database, definition, _threads(where))
+            if hours is not None and times is not None:
+                count = configurations_in(hours, definition, times, workers)
+                definition = _shortened(name, database, definition, count, search)
             opened = start_study(name, database, definition)
+            if times is not None:
+                opened.set_user_attr(EPOCH_TIMES, asdict(times))
+                if tell_cost is not None:
+                    tell_cost(forecast(definition, times, workers, limit=hours))
             rungs = stored_definition(opened).rungs
             definition = definition.model_copy(update={"rungs": rungs})
             place.write(url)
@@ -386,3 +412,46 @@ def _rungs(base: TrainConfig, protocol: Protocol, first_rung: int | None) -> tup
         evaluate_every=base.loop.evaluate_every,
         first=first_rung,
     )
+
+
+def _known(name: str, storage: QueueStorage) -> Study | None:
+    if name not in optuna.get_all_study_names(storage):
+        return None
+    return optuna.load_study(study_name=name, storage=storage)
+
+
+def _epoch_times(
+    name: str, storage: QueueStorage, definition: StudyDefinition, threads: int
+) -> EpochTimes:
+    """The times that the study remembers, or new ones."""
+    known = _known(name, storage)
+    remembered = None if known is None else known.user_attrs.get(EPOCH_TIMES)
+    if remembered is not None:
+        layers, units = tuple(remembered["layers"]), tuple(remembered["units"])
+        return EpochTimes(layers, units, tuple(map(tuple, remembered["seconds"])))
+    with thread_count(threads), shared_data():
+        return measure_epochs(definition)
+
+
+def _threads(executor: Executor) -> int:
+    return executor.threads if isinstance(executor, LocalExecutor | RayExecutor) else 1
+
+
+def _shortened(
+    name: str,
+    storage: QueueStorage,
+    definition: StudyDefinition,
+    count: int,
+    search: Search | None,
+) -> StudyDefinition:
+    """The study with no more configurations than there is time for, or than it has already."""
+    if search == "grid":
+        raise SelectionError(
+            "hours= chooses a part of the space at random, and search='grid' asks for all of it; "
+            "leave one of them out"
+        )
+    known = _known(name, storage)
+    there = None if known is None else stored_definition(known).trials
+    changes = {"trials": max(count, there or 0)}
+    drawn = definition.search if definition.search == "tpe" else "random"
+    return definition.model_copy(update={**changes, "search": drawn})
