@@ -30,6 +30,7 @@ from adgn.selection import (
     select,
 )
 from adgn.selection.executors import Poll
+from adgn.selection.halving import Rung, planned_counts
 from adgn.selection.replicate import StopCallback, held, read_scores, replicate, run_record
 from adgn.selection.worker import WorkerSpec, work
 from adgn.training import (
@@ -193,7 +194,8 @@ def _with_settings(
         study=f"{plan.experiment.name}-{plan.name}",
         settings=base,
         search="random",
-        trials=search.trials or grid_size(plan.space or {}),
+        prune=search.prune,
+        trials=plan.tried,
         executor=_InProcessExecutor(stop),
         seeds=seeds,
         splits=search.splits,
@@ -202,7 +204,7 @@ def _with_settings(
         evaluate_test=False,
     )
     shutil.rmtree(folder / "runs", ignore_errors=True)  # large, and not needed
-    about = _search_record(plan, result, _how(plan, search, result.counts["total"], len(seeds)))
+    about = _search_record(plan, result, _how(plan, search, result, len(seeds)))
     return cell.model_copy(update={"search": about, "settings": result.settings})
 
 
@@ -214,7 +216,7 @@ def _select(plan: CellPlan, folder: Path, **options: Any) -> SelectionResult:
 def _search_record(plan: CellPlan, result: SelectionResult, how: str) -> SearchRecord:
     return SearchRecord(
         space=plan.space or {},
-        trials=result.counts["total"],
+        trials=plan.tried,
         failed=result.counts["failed"],
         how=how,
         seconds=result.record["trial_seconds"],
@@ -225,8 +227,8 @@ def _no_search(how: str) -> SearchRecord:
     return SearchRecord(trials=0, failed=0, how=how, seconds=0.0)
 
 
-def _how(plan: CellPlan, search: Search, trials: int, seeds: int) -> str:
-    size = grid_size(plan.space or {})
+def _how(plan: CellPlan, search: Search, result: SelectionResult, seeds: int) -> str:
+    size, trials = grid_size(plan.space or {}), plan.tried
     parts = [
         f"all {size} configurations"
         if trials >= size
@@ -237,6 +239,10 @@ def _how(plan: CellPlan, search: Search, trials: int, seeds: int) -> str:
         several = "" if len(search.splits) == 1 else "s"
         parts.append(f"split{several} {', '.join(map(str, search.splits))}")
     parts.append(f"at most {search.max_epochs or plan.base.loop.max_epochs} epochs")
+    rungs = [Rung(**rung) for rung in result.record["rungs"]]
+    if rungs:
+        counts = zip(planned_counts(trials, rungs), rungs, strict=True)
+        parts.append("halving: " + ", ".join(f"{count} to {rung}" for count, rung in counts))
     return ", ".join(parts)
 
 

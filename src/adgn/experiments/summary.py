@@ -1,16 +1,17 @@
 """Tables of results and of plans, as text."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from adgn.experiments.api import plan_cells
 from adgn.experiments.budgets import BUDGETS
 from adgn.experiments.driver import Job
 from adgn.experiments.plan import CellPlan
-from adgn.experiments.records import Moments
-from adgn.selection import grid_size
+from adgn.experiments.records import Cell, Moments
+from adgn.experiments.results import ResultsDirectory
 
-__all__ = ["Listing", "listing", "shown_score", "summary_tables"]
+__all__ = ["Listing", "listing", "seconds_used", "shown_score", "summary_tables"]
 
 Table = tuple[str, list[str], list[list[str]]]
 
@@ -23,7 +24,8 @@ class Listing:
         title: Its name and title.
         summary: What it is.
         about: Pairs of a label and a text: rows, columns, and what each budget does.
-        budgets: For each budget its name, cells, configurations, runs and time.
+        budgets: For each budget its name, cells, configurations, runs, and the hours that it takes
+            in all, has taken, and will take.
     """
 
     title: str
@@ -79,8 +81,17 @@ def listing(
     experiments: Sequence[str],
     models: Sequence[str] | None,
     columns: Sequence[str] | None = None,
+    places: Mapping[str, Path] | None = None,
 ) -> Iterator[Listing]:
-    """Per experiment a title, what it is, its outline and what budgets do, and their size."""
+    """Per experiment a title, what it is, its outline and what budgets do, and their size.
+
+    Args:
+        experiments: Names; none: all.
+        models: As of `plan_cells`.
+        columns: As of `plan_cells`.
+        places: By budget the results directory, whose records say how much is done; a budget that
+            is not among them, or whose directory is not there, has not begun.
+    """
     # The full budget has all columns; another may have fewer, which is no mistake here.
     chosen = plan_cells(experiments, "paper", models, columns)
     keys = {(plan.experiment.name, plan.column.key) for plan in chosen}
@@ -103,22 +114,34 @@ def listing(
             ["columns", ", ".join(dict.fromkeys(plan.column.key for plan in mine["paper"]))],
         ]
         about += [[budget, plans[0].budget.text] for budget, plans in mine.items() if plans]
-        budgets = [_budget_line(budget, plans) for budget, plans in mine.items() if plans]
+        budgets = [
+            _budget_line(budget, plans, (places or {}).get(budget))
+            for budget, plans in mine.items()
+            if plans
+        ]
         yield Listing(f"{name}: {experiment.title}", experiment.summary, about, budgets)
 
 
-def _budget_line(budget: str, plans: Sequence[CellPlan]) -> list[str]:
-    trials = sum(_trials(plan) for plan in plans)
+def _budget_line(budget: str, plans: Sequence[CellPlan], place: Path | None) -> list[str]:
+    tried = sum(plan.tried for plan in plans)
     runs = sum(plan.planned_runs for plan in plans)
-    seconds = plans[0].budget.seconds_per_cell
-    time = "unknown" if seconds is None else f"{len(plans) * seconds / 3600:.1f} h"
-    if seconds is not None:
-        time += " on all cores" if plans[0].experiment.kind == "seconds" else " on one core"
-    return [budget, str(len(plans)), str(trials), str(runs), time]
+    whole = [plan.seconds_left(None) for plan in plans]
+    cells: list[Cell | None] = [None] * len(plans)
+    if place is not None and place.exists():
+        results = ResultsDirectory(place)
+        cells = [results.cell(plan) for plan in plans]
+    used = sum(seconds_used(cell) for cell in cells if cell is not None)
+    left = [plan.seconds_left(cell) for plan, cell in zip(plans, cells, strict=True)]
+    hours = [_hours(whole), _hours([used]), _hours(left)]
+    return [budget, str(len(plans)), str(tried), str(runs), *hours]
 
 
-def _trials(plan: CellPlan) -> int:
-    search, space = plan.budget.search, plan.space
-    if search is None or space is None:
-        return 0
-    return min(search.trials or grid_size(space), grid_size(space))
+def seconds_used(cell: Cell) -> float:
+    """What the search and the runs of a cell have taken so far, by its records."""
+    searched = cell.search.seconds if cell.search is not None else None
+    return (searched or 0.0) + sum(run.seconds or 0.0 for run in cell.runs)
+
+
+def _hours(seconds: Sequence[float | None]) -> str:
+    known = [part for part in seconds if part is not None]
+    return f"{sum(known) / 3600:.1f} h" if len(known) == len(seconds) else "unknown"
