@@ -108,8 +108,8 @@ def halving(results: dict[str, Any]) -> str:
     same = "had the same trials" if real["same_trials"] else "did not have the same trials"
     return (
         f"{table}\n"
-        f"A-DGN on Texas, {full['configurations']} configurations of the paper's grid (128 units, 8 "
-        f"and 16 layers) on {full['runs']} splits. Rungs: {rungs}. The accuracy is that of the "
+        f"A-DGN on Texas, {full['configurations']} configurations of the paper's grid (128 units, "
+        f"8 and 16 layers) on {full['runs']} splits. Rungs: {rungs}. The accuracy is that of the "
         "selected configuration in the full search, the mean over the splits ± its standard error. "
         "Halving was replayed on the learning curves of the full search (for seed 1, on curves of "
         f"its own); the first row of it was also run in earnest, which {same} and "

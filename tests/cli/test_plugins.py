@@ -81,6 +81,24 @@ def test_selection_on_two_workers(adgn, tmp_path, executor):
     assert [run["seed"] for run in record["runs"]] == [1, 2]
 
 
+def test_a_study_remembers_its_plugins(adgn, tmp_path):
+    file = tmp_path.resolve() / "own_code.py"
+    start = f"select own-task --model own-model --threads 1 --study own --trials 1 {PLUGIN}"
+    assert "1 trials: 1 complete" in adgn(start)
+    # Another process, which is told nothing of the plugin.
+    assert "1 of 1 trials done" in adgn("study show own")
+    assert "2 trials: 2 complete" in adgn("select --study own --trials 2 --threads 1")
+    (tmp_path / "moved").mkdir()
+    file.rename(tmp_path / "moved/own_code.py")
+    for command in ("study show own", "select --study own"):
+        missing = adgn(command, code=1)
+        assert "the study 'own' was started with a plugin that is missing now" in missing
+        assert f"the plugin {file} cannot be loaded: FileNotFoundError" in missing
+        assert "put it back, or give --plugin with where own_code.py is" in missing
+    adgn("select --study own --plugin moved/own_code.py")
+    assert "2 of 2 trials done" in adgn("study show own")  # it knows the new place
+
+
 def test_a_plugin_that_cannot_be_loaded(adgn, tmp_path):
     (tmp_path / "broken.py").write_text("1 / 0")
     (line,) = adgn("train sssp --plugin broken.py", code=1).splitlines()

@@ -14,7 +14,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from adgn.cli.app import app
-from adgn.cli.reproduction_progress import shown_reproduction
+from adgn.cli.reproduction_progress import show_reproduction
 from adgn.experiments.api import plan_cells
 from adgn.experiments.driver import Job
 from adgn.experiments.records import RunRecord, SearchRecord
@@ -149,18 +149,18 @@ def test_a_wrong_budget_of_the_list_is_told():
 def test_one_live_display(monkeypatch):
     screen = io.StringIO()
     terminal = Console(file=screen, force_terminal=True, width=120)
-    monkeypatch.setattr("adgn.cli.reproduction_progress.error_console", lambda: terminal)
+    monkeypatch.setattr("adgn.cli.progress.error_console", lambda: terminal)
     plan = plan_cells(["trees"], "smoke", ["gcn"])[0]
-    with shown_reproduction() as (watch, progress):
+    with show_reproduction() as (callback, progress):
         progress(1, 4)
-        watch.live.refresh()
-        assert "data: 25 %" in screen.getvalue()
+        callback.display.live.refresh()
+        assert re.search(r"data.*25 %", screen.getvalue())
         shown = len(screen.getvalue())
-        watch.tick([Job(plan, plan.new_cell(), 0, running=True)])
-        watch.live.refresh()
+        callback.tick([Job(plan, plan.new_cell(), 0, running=True)])
+        callback.display.live.refresh()
         later = screen.getvalue()[shown:]
     assert "gcn--radius-2" in later
-    assert "data:" not in later
+    assert "25 %" not in later
 
 
 def scores(out):

@@ -57,7 +57,9 @@ def calm(tmp_path_factory):
     """What halving finds in the long study when nothing happens to it."""
     folder = tmp_path_factory.mktemp("calm")
     seen = []
-    result = select(**LONG, prune="halving", folder=folder, executor=InProcess(), watch=seen.append)
+    result = select(
+        **LONG, prune="halving", folder=folder, executor=InProcess(), callback=seen.append
+    )
     return entries(folder), result, seen
 
 

@@ -7,14 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-__all__ = [
-    "available_cores",
-    "environment",
-    "git_commit",
-    "load_average",
-    "processor",
-    "versions",
-]
+__all__ = ["available_cores", "environment", "git_commit", "load_average", "processor", "versions"]
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _CPUINFO = Path("/proc/cpuinfo")

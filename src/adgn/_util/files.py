@@ -13,14 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = [
-    "check_is_file",
-    "open_to_append",
-    "read_file",
-    "remove_temporaries",
-    "replaced_file",
-    "write_file",
-]
+__all__ = ["check_is_file", "open_to_append", "read_file", "remove_temporaries", "replaced_file"]
+__all__ += ["write_file"]
 
 # Opening a pipe would wait for its other end.
 _PLAIN_FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)

@@ -67,7 +67,6 @@ def gradient_norms(
         batch: `[N]`; needed by a model at graph level.
 
     Example:
-        >>> import torch
         >>> from adgn.nn import ADGN
         >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
         >>> result = gradient_norms(ADGN(4, 8, 1, num_layers=20), torch.ones(3, 4), path)
@@ -121,7 +120,6 @@ def weight_gradients(
         ValueError: The layers share their weights, or are not in `model.propagation.layers`.
 
     Example:
-        >>> import torch
         >>> from adgn.nn import ADGN
         >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
         >>> model = ADGN(4, 8, 1, num_layers=20, weight_sharing=False)

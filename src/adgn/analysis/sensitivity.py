@@ -65,7 +65,6 @@ class DistanceProfile:
         It is 0 where all means are 0, as in a network so deep that nothing arrives at all.
 
         Example:
-            >>> import torch
             >>> mean = torch.tensor([2.0, 1.0, 0.001])
             >>> DistanceProfile(torch.arange(3), mean, mean, torch.ones(3)).reach()
             1
@@ -109,7 +108,6 @@ def sensitivity(
         seed: For the probes.
 
     Example:
-        >>> import torch
         >>> from adgn.nn import ADGN
         >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
         >>> result = sensitivity(ADGN(4, 8, 1, num_layers=1), torch.ones(3, 4), path, node=0)
@@ -153,7 +151,6 @@ def sensitivity_by_distance(
         seed: For the probes.
 
     Example:
-        >>> import torch
         >>> from adgn.nn import ADGN
         >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
         >>> profile = sensitivity_by_distance(ADGN(4, 8, 1, num_layers=4), torch.ones(3, 4), path)
@@ -197,7 +194,6 @@ def sensitivity_by_depth(
         seed: For the probes.
 
     Example:
-        >>> import torch
         >>> from adgn.nn import ADGN
         >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
         >>> norms = sensitivity_by_depth(ADGN(4, 8, 1, num_layers=3), torch.ones(3, 4), path, 0)
@@ -215,7 +211,6 @@ def hops_to(node: int, edge_index: Adjacency, num_nodes: int) -> Tensor:
     """`[N]`; the edges on the shortest way from each node to `node`, -1 where there is none.
 
     Example:
-        >>> import torch
         >>> hops_to(2, torch.tensor([[0, 1], [1, 2]]), num_nodes=4)
         tensor([ 2,  1,  0, -1])
     """

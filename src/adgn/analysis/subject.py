@@ -12,7 +12,7 @@ from adgn._util.memory import check_memory
 from adgn._util.suggestions import unknown_name
 from adgn.analysis.graphs import EXAMPLE_GRAPHS, example_graph
 from adgn.analysis.verdict import Diagnosis, diagnose
-from adgn.data import BENCHMARKS, load
+from adgn.data import NODE_DATASETS, load
 from adgn.graph import Adjacency
 from adgn.nn import build_model
 from adgn.training import PackedBatches, open_run
@@ -183,11 +183,11 @@ def untrained_subject(
         generator = torch.Generator().manual_seed(seed)
         x = torch.randn(num_nodes, _EXAMPLE_CHANNELS, generator=generator)
         edge_index = example_graph(graph, num_nodes, seed)
-    elif graph in BENCHMARKS:
+    elif graph in NODE_DATASETS:
         data = load(graph)
         x, edge_index = data.x, data.edge_index
     else:
-        raise unknown_name("graph", graph, [*EXAMPLE_GRAPHS, *BENCHMARKS])
+        raise unknown_name("graph", graph, [*EXAMPLE_GRAPHS, *NODE_DATASETS])
     network = untrained(model, x.size(1), hidden_channels, num_layers, options or {}, seed).to(x)
     return Subject(model, network, x, edge_index, hidden_channels, num_layers)
 

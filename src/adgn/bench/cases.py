@@ -40,7 +40,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Target:
-    """How much less time or memory we aim to need than PyG.
+    """How much less time or memory a case aims to need than PyG.
 
     Args:
         case: Of which case.
@@ -55,16 +55,12 @@ class Target:
     best: float
 
 
-def _node(data: str, layers: int, phi: Literal["gcn", "sum"]) -> tuple[Workload, ...]:
-    return (Workload(data, layers, 64, phi),)
-
-
 def _random(*edges: int) -> tuple[Workload, ...]:
     return tuple(Workload("random", 20, 64, "gcn", size) for size in edges)
 
 
-def _depths(*layers: int) -> tuple[Workload, ...]:
-    return tuple(Workload("physics", depth, 64, "gcn") for depth in layers)
+def _nodes(data: str, *layers: int, phi: Literal["gcn", "sum"] = "gcn") -> tuple[Workload, ...]:
+    return tuple(Workload(data, depth, 64, phi) for depth in layers)
 
 
 CASES: Mapping[str, Case] = {
@@ -75,25 +71,25 @@ CASES: Mapping[str, Case] = {
     ),
     "physics": Case(
         "Coauthor Physics: very sparse features",
-        _node("physics", 10, "gcn"),
-        _node("physics", 10, "gcn"),
+        _nodes("physics", 10),
+        _nodes("physics", 10),
         quick_memory=True,
     ),
     "computers": Case(
         "Amazon Computers: many layers, dense features",
-        _node("computers", 30, "gcn"),
-        _node("computers", 10, "gcn"),
+        _nodes("computers", 30),
+        _nodes("computers", 10),
         quick_memory=True,
     ),
     "pubmed": Case(
         "PubMed: sum aggregation on one graph",
-        _node("pubmed", 20, "sum"),
-        _node("pubmed", 20, "sum"),
+        _nodes("pubmed", 20, phi="sum"),
+        _nodes("pubmed", 20, phi="sum"),
     ),
     "texas": Case(
         "Texas: 183 nodes, where the cost of calls decides",
-        _node("texas", 10, "gcn"),
-        _node("texas", 10, "gcn"),
+        _nodes("texas", 10),
+        _nodes("texas", 10),
     ),
     "scale": Case(
         "random graphs from small to large",
@@ -104,8 +100,8 @@ CASES: Mapping[str, Case] = {
     ),
     "depth": Case(
         "Coauthor Physics from 1 to 1000 layers",
-        _depths(1, 3, 10, 30, 100, 300, 1000),
-        _depths(1, 20),
+        _nodes("physics", 1, 3, 10, 30, 100, 300, 1000),
+        _nodes("physics", 1, 20),
         ways=OURS,
         quick_memory=True,
     ),

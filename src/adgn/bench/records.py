@@ -10,16 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from adgn.training.files import OTHER_OUT, write_atomically
 
-__all__ = [
-    "BenchFile",
-    "CaseRecord",
-    "Machine",
-    "PointRecord",
-    "WayRecord",
-    "check_replaceable",
-    "read",
-    "store",
-]
+__all__ = ["BenchFile", "CaseRecord", "Machine", "PointRecord", "WayRecord", "read", "store"]
 
 
 class _Record(BaseModel):
@@ -146,9 +137,7 @@ def check_replaceable(path: Path, before: BenchFile, names: Iterable[str], *, qu
 def store(path: Path, name: str, case: CaseRecord) -> BenchFile:
     """Adds a case to a file, in place of an earlier one of its name; others stay.
 
-    Raises:
-        ValueError: The file holds something else, or a full measurement that a quick one would
-            replace.
+    A file of something else, or a full measurement that a quick one would replace, is an error.
 
     Example:
         >>> import tempfile
@@ -161,8 +150,7 @@ def store(path: Path, name: str, case: CaseRecord) -> BenchFile:
     check_replaceable(path, before, [name], quick=case.quick)
     after = BenchFile(cases={**before.cases, name: case})
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(
-        after.model_dump(mode="json", exclude_defaults=True) | {"format": 1}, indent=1
-    )
+    content = after.model_dump(mode="json", exclude_defaults=True) | {"format": 1}
+    text = json.dumps(content, indent=1)
     write_atomically(path, text.encode() + b"\n", OTHER_OUT)
     return after

@@ -4,27 +4,21 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
+from typer import Argument, Option
 
-from adgn.cli.console import console, error_console
+from adgn.cli.console import error_console, say
 
 __all__ = ["report"]
 
 
 def report(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="What `adgn reproduce --out DIR` wrote.")
-    ],
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Where the report goes. Default: DIR/report.", show_default=False),
-    ] = None,
+    folder: Annotated[Path, Argument(metavar="DIR", help="What `adgn reproduce --out DIR` wrote.")],
+    out: Annotated[Path | None, Option(help="Where the report goes. Default: DIR/report.")] = None,
     collect: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             help="Instead of a report, copy the small files (definitions and cells, without "
-            "studies and runs) into this folder, to be committed.",
-            show_default=False,
+            "studies and runs) into this folder, to be committed."
         ),
     ] = None,
 ) -> None:
@@ -41,21 +35,14 @@ def report(
             raise typer.BadParameter("--out and --collect do not go together; give one of them")
         copied = collect_files(folder, collect)
         size = sum(path.stat().st_size for path in copied)
-        _say(f"{len(copied)} files, {size / 1e6:.2f} MB, copied to {collect}")
+        say(f"{len(copied)} files, {size / 1e6:.2f} MB, copied to {collect}")
         return
     results = read_results(folder)
     written = write_report(results, out or folder / "report")
     for table in results.tables:
-        _say(f"{table.experiment.name}: {state_text(table.statuses)}")
+        say(f"{table.experiment.name}: {state_text(table.statuses)}")
         for cell in table.cells.values():
             if cell.error is not None:
-                error_console().print(
-                    escape(f"failed: {cell.row}, {cell.column}: {cell.error.message}"),
-                    highlight=False,
-                    soft_wrap=True,
-                )
-    _say(f"{len(written.files)} files written; open {written.page}")
-
-
-def _say(line: str) -> None:
-    console().print(escape(line), highlight=False, soft_wrap=True)
+                line = f"failed: {cell.row}, {cell.column}: {cell.error.message}"
+                say(line, to=error_console())
+    say(f"{len(written.files)} files written; open {written.page}")

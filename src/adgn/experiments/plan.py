@@ -13,28 +13,14 @@ from adgn.experiments.records import FORMAT, Cell, Published
 from adgn.experiments.tables import find_experiment
 from adgn.selection import Protocol, Run, grid_size, named_space, protocol_of
 from adgn.selection.halving import planned_epochs, rungs_of
-from adgn.selection.spaces import SearchSpace, check_space, nested
+from adgn.selection.spaces import check_space, nested
+from adgn.tasks.spaces import SearchSpace
 from adgn.training import TrainConfig, resolve_config
-
-__all__ = ["CellPlan", "plan_cell", "planned_columns"]
 
 
 @dataclass(frozen=True)
 class CellPlan:
-    """What is to be done for one cell under one budget.
-
-    Attributes:
-        experiment: The experiment.
-        row: The row.
-        column: The column.
-        budget_name: The budget's name.
-        budget: What it does in this experiment.
-
-    Example:
-        >>> plan = plan_cell("property", "gcn", "sssp", "laptop")
-        >>> plan.name, plan.planned_runs, len(plan.rounds)
-        ('gcn--sssp', 4, 4)
-    """
+    """What is to be done for one cell under one budget."""
 
     experiment: Experiment
     row: Row
@@ -55,11 +41,8 @@ class CellPlan:
     @cached_property
     def fixed(self) -> dict[str, Any]:
         """Settings of the row and the column, by dotted key."""
-        parts = (
-            self.row.settings,
-            self.column.settings,
-            self.experiment.settings_of(self.row, self.column),
-        )
+        both = self.experiment.settings_of(self.row, self.column)
+        parts = (self.row.settings, self.column.settings, both)
         return {
             f"{section}.{key}": value
             for part in parts
@@ -95,19 +78,26 @@ class CellPlan:
     @cached_property
     def space(self) -> SearchSpace | None:
         """What is searched: what the row or column fixes is not."""
-        search = self.budget.search
-        if search is None:
+        if self.budget.search is None:
             return None
-        named = named_space(search.space, self.column.task, self.row.model)
+        most = self.budget.search.most
+        named = named_space(self.budget.search.space, self.column.task, self.row.model)
         free = {
-            key: [value for value in values if key not in search.most or value <= search.most[key]]
+            key: [value for value in values if key not in most or value <= most[key]]
             for key, values in named.items()
             if key not in self.fixed
         }
-        if not free:  # a study of the one configuration
-            key = next(iter(named))
-            free = {key: [self.fixed[key]]}
-        return check_space(free, self.base.model_dump(mode="json"))
+        one = next(iter(named))  # where nothing is free, a study of the one configuration
+        return check_space(free or {one: [self.fixed[one]]}, self.base.model_dump(mode="json"))
+
+    @cached_property
+    def settings_source(self) -> "CellPlan | None":
+        """The cell whose selected settings this one takes over; `None` where it has its own."""
+        source = self.experiment.settings_from
+        if source is None or self.budget.search is not None:
+            return None
+        column = self.column.group or self.column.key
+        return plan_cell(source, self.row.key, column, self.budget_name)
 
     def config(self, settings: Mapping[str, Any], run: Run) -> TrainConfig:
         """The configuration of a run."""
@@ -146,7 +136,7 @@ class CellPlan:
         )
         if times:  # measured ones are better than the usual ones
             return sum(times) / len(times) * (self.planned_runs - len(times))
-        if usual is None or self.budget.whole_selection:
+        if usual is None or self.budget.study_per_cell:
             return None
         searched = cell is not None and cell.search is not None
         return usual + (0.0 if searched else self.search_epochs * self.budget.seconds_per_epoch)
@@ -174,7 +164,7 @@ class CellPlan:
 
         A failed cell goes on where it failed.
         """
-        if self.budget.whole_selection or self.experiment.kind == "seconds":
+        if self.budget.study_per_cell or self.experiment.kind == "seconds":
             return None if cell.status == "done" else 0
         if cell.search is None:
             return 0
@@ -188,7 +178,7 @@ class CellPlan:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Changes with everything that scores depend on: cells with another one do not serve."""
+        """Changes with everything that scores depend on."""
         config = self.base.model_dump(mode="json")
         for key in ("device", "checkpoint"):  # without effect on scores
             config.pop(key)
@@ -199,7 +189,7 @@ class CellPlan:
             "search": None if search is None else [_described(search), SEARCH_SEED],
             "seeds": self.budget.seeds,
             "splits": self.budget.splits,
-            "whole_selection": self.budget.whole_selection,
+            "whole_selection": self.budget.study_per_cell,  # so named in cells that are there
             "timed_epochs": self.budget.timed_epochs,
         }
         about = {
@@ -235,7 +225,5 @@ def planned_columns(experiment: Experiment, budget: Budget) -> tuple[Column, ...
 
 def plan_cell(experiment: str, row: str, column: str, budget: str) -> CellPlan:
     """The plan of a cell, by names."""
-    found = find_experiment(experiment)
-    return CellPlan(
-        found, found.row(row), found.column(column), budget, find_budget(budget, experiment)
-    )
+    found, spent = find_experiment(experiment), find_budget(budget, experiment)
+    return CellPlan(found, found.row(row), found.column(column), budget, spent)

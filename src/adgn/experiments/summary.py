@@ -11,38 +11,21 @@ from adgn.experiments.plan import CellPlan
 from adgn.experiments.records import Cell, Moments
 from adgn.experiments.results import ResultsDirectory
 
-__all__ = ["Listing", "listing", "seconds_used", "shown_score", "summary_tables"]
-
 Table = tuple[str, list[str], list[list[str]]]
 
 
 @dataclass(frozen=True)
 class Listing:
-    """What `adgn reproduce --list` says about an experiment.
-
-    Attributes:
-        title: Its name and title.
-        summary: What it is.
-        about: Pairs of a label and a text: rows, columns, and what each budget does.
-        budgets: For each budget its name, cells, configurations, runs, and the hours that it takes
-            in all, has taken, and will take.
-    """
+    """What `adgn reproduce --list` says about an experiment."""
 
     title: str
     summary: str
-    about: list[list[str]]
-    budgets: list[list[str]]
+    about: list[list[str]]  # a label and a text: rows, columns, and what each budget does
+    budgets: list[list[str]]  # name, cells, configurations, runs and time
 
 
 def shown_score(plan: CellPlan, score: Moments | None) -> str:
-    """A score with its spread, in the unit that people read.
-
-    Example:
-        >>> from adgn.experiments.plan import plan_cell
-        >>> plan = plan_cell("benchmarks", "gcn", "photo", "smoke")
-        >>> shown_score(plan, Moments(mean=0.5, std=0.1))
-        '50.00 ± 10.00'
-    """
+    """A score with its spread, in the unit that people read: `50.00 ± 10.00`."""
     if score is None:
         return "–"
     unit = plan.experiment.metric.unit
@@ -83,43 +66,28 @@ def listing(
     columns: Sequence[str] | None = None,
     places: Mapping[str, Path] | None = None,
 ) -> Iterator[Listing]:
-    """Per experiment a title, what it is, its outline and what budgets do, and their size.
+    """What there is to reproduce, per experiment.
 
-    Args:
-        experiments: Names; none: all.
-        models: As of `plan_cells`.
-        columns: As of `plan_cells`.
-        places: By budget the results directory, whose records say how much is done; a budget that
-            is not among them, or whose directory is not there, has not begun.
+    `places` has the results directories by budget, whose records say how much is done.
     """
     # The full budget has all columns; another may have fewer, which is no mistake here.
     chosen = plan_cells(experiments, "paper", models, columns)
-    keys = {(plan.experiment.name, plan.column.key) for plan in chosen}
-    everything = {
-        budget: [
-            plan
-            for plan in plan_cells(experiments, budget, models)
-            if (plan.experiment.name, plan.column.key) in keys
-        ]
-        for budget in BUDGETS
-    }
-    for name in dict.fromkeys(plan.experiment.name for plan in everything["paper"]):
-        mine = {
-            budget: [plan for plan in plans if plan.experiment.name == name]
-            for budget, plans in everything.items()
-        }
-        experiment = mine["paper"][0].experiment
-        about = [
-            ["rows", ", ".join(dict.fromkeys(plan.row.key for plan in mine["paper"]))],
-            ["columns", ", ".join(dict.fromkeys(plan.column.key for plan in mine["paper"]))],
-        ]
-        about += [[budget, plans[0].budget.text] for budget, plans in mine.items() if plans]
-        budgets = [
-            _budget_line(budget, plans, (places or {}).get(budget))
-            for budget, plans in mine.items()
-            if plans
-        ]
-        yield Listing(f"{name}: {experiment.title}", experiment.summary, about, budgets)
+    for experiment in {plan.experiment.name: plan.experiment for plan in chosen}.values():
+        mine = [plan for plan in chosen if plan.experiment is experiment]
+        rows, keys = (
+            list(dict.fromkeys(names))
+            for names in ((p.row.key for p in mine), (p.column.key for p in mine))
+        )
+        about = [["rows", ", ".join(rows)], ["columns", ", ".join(keys)]]
+        budgets = []
+        for budget in BUDGETS:
+            every = plan_cells([experiment.name], budget)
+            plans = [plan for plan in every if plan.row.key in rows and plan.column.key in keys]
+            if plans:
+                about.append([budget, plans[0].budget.text])
+                budgets.append(_budget_line(budget, plans, (places or {}).get(budget)))
+        title = f"{experiment.name}: {experiment.title}"
+        yield Listing(title, experiment.summary, about, budgets)
 
 
 def _budget_line(budget: str, plans: Sequence[CellPlan], place: Path | None) -> list[str]:

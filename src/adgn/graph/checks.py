@@ -1,8 +1,11 @@
 """Checks of what a user passes in: each names the argument, the value and the fix."""
 
+from collections.abc import Iterable
+
 import torch
 from torch import Tensor
 
+from adgn._util.suggestions import unknown_name
 from adgn.graph.tracing import is_traced, records_sizes
 
 INTEGER_TYPES = (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8)
@@ -197,6 +200,13 @@ def check_count(name: str, value: int) -> None:
     """Raises unless `value` is an integer of at least one."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise ValueError(f"{name}={value!r} is not valid; it must be an integer of at least 1")
+
+
+def check_choice(name: str, value: object, choices: Iterable[str]) -> None:
+    """Raises unless `value` is one of the names in `choices`."""
+    names = list(choices)
+    if value not in names:
+        raise unknown_name(name, value, names)
 
 
 def check_flag(name: str, value: bool) -> None:

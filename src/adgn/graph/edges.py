@@ -24,7 +24,6 @@ def edge_list(edge_index: Adjacency, num_nodes: int, like: Tensor) -> Tensor:
         like: A tensor on the device where the edges must be.
 
     Example:
-        >>> import torch
         >>> matrix = torch.tensor([[0.0, 0.0], [1.0, 0.0]]).to_sparse_csr()  # 0 → 1
         >>> edge_list(matrix, 2, like=torch.zeros(2, 1)).tolist()
         [[0], [1]]
@@ -71,7 +70,6 @@ def edges_with_loops(edges: Tensor, edge_attr: Tensor, num_nodes: int) -> tuple[
     `GATConv`; self loops that were there are replaced.
 
     Example:
-        >>> import torch
         >>> edges, features = torch.tensor([[0, 1], [1, 1]]), torch.tensor([[4.0], [7.0]])
         >>> looped, filled = edges_with_loops(edges, features, num_nodes=2)
         >>> looped.tolist(), filled.flatten().tolist()

@@ -32,7 +32,6 @@ class EdgeLayout:
         loop_edge: ... and the edge that it is. Of several self loops of a node the last counts.
 
     Example:
-        >>> import torch
         >>> source, target = torch.tensor([0, 1]), torch.tensor([1, 0])
         >>> layout = EdgeLayout.build(source, target, 2, "mean")
         >>> layout.operator(torch.tensor([3.0, 5.0]), torch.float32).to_dense().tolist()

@@ -7,11 +7,10 @@ import torch
 from torch import Tensor
 
 from adgn.graph.backend import native_library
+from adgn.graph.cache import Result, lazy_property, outside_transforms, tensor_state
 from adgn.graph.checks import check_entries
 from adgn.graph.kernels import multiply
 from adgn.graph.native import calls
-from adgn.graph.outside_transforms import outside_transforms
-from adgn.graph.remember import Result, lazy_property, tensor_state
 
 _INT32_LIMIT = 2**31 - 1
 
@@ -26,7 +25,6 @@ class CSR:
         shape: `(rows, columns)`.
 
     Example:
-        >>> import torch
         >>> csr = CSR(torch.tensor([0, 2, 2, 3]), torch.tensor([0, 1, 1]), (3, 2))
         >>> csr.row.tolist()  # row 1 is empty
         [0, 0, 2]
@@ -63,7 +61,6 @@ class SparsePattern:
             graphs), the first row of each block. `None` where nothing is known.
 
     Example:
-        >>> import torch
         >>> row, col = torch.tensor([1, 0, 1]), torch.tensor([0, 2, 0])  # (1, 0) twice
         >>> pattern, slot = SparsePattern.from_entries(row, col, (2, 3))
         >>> pattern.csr.col.tolist(), slot.tolist()
@@ -151,7 +148,7 @@ class SparseOperator:
     differentiable in `x` and, where `value` requires a gradient, in the values.
 
     `value` may be learned or changed in place. What is known of it, such as the values in the order
-    of the transpose, is then worked out anew (see `adgn.graph.remember.tensor_state`).
+    of the transpose, is then worked out anew (see `adgn.graph.cache.tensor_state`).
 
     Attributes:
         pattern: Where the entries are.
@@ -164,7 +161,6 @@ class SparseOperator:
             known already; otherwise they are worked out when first needed.
 
     Example:
-        >>> import torch
         >>> from adgn.graph import graph_operator
         >>> path = torch.tensor([[0, 1], [1, 2]])  # 0 → 1 → 2
         >>> graph_operator(path, num_nodes=3) @ torch.tensor([[1.0], [2.0], [3.0]])

@@ -12,7 +12,6 @@ def is_traced(tensor: Tensor) -> bool:
     tensors, which have no entries.
 
     Example:
-        >>> import torch
         >>> is_traced(torch.empty(3)), is_traced(torch.empty(3, device="meta"))
         (False, True)
     """

@@ -25,23 +25,7 @@ from adgn.nn.registry import (
 # The models come last: their files may import from here.
 from adgn.nn.models import ADGN
 
-__all__ = [
-    "ADGN",
-    "AntiSymmetricConv",
-    "GCNAggregation",
-    "GraphNetwork",
-    "IntegerEmbedding",
-    "LinearAggregation",
-    "Model",
-    "ModelOptions",
-    "ModelSpec",
-    "SumAggregation",
-    "available_aggregations",
-    "available_models",
-    "build_model",
-    "model_spec",
-    "register_aggregation",
-    "register_model",
-    "unregister_aggregation",
-    "unregister_model",
-]
+__all__ = ["ADGN", "AntiSymmetricConv", "GCNAggregation", "GraphNetwork", "IntegerEmbedding"]
+__all__ += ["LinearAggregation", "Model", "ModelOptions", "ModelSpec", "SumAggregation"]
+__all__ += ["available_aggregations", "available_models", "build_model", "model_spec"]
+__all__ += ["register_aggregation", "register_model", "unregister_aggregation", "unregister_model"]

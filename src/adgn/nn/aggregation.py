@@ -13,15 +13,9 @@ from adgn._util.registry import Registry
 from adgn.graph import Adjacency
 from adgn.graph.layout import Normalization
 from adgn.graph.tracing import records_sizes
-from adgn.nn.conv import (
-    GATConv,
-    GatedGraphConv,
-    GCN2Conv,
-    GINConv,
-    GINEConv,
-    GraphConvolution,
-    SAGEConv,
-)
+from adgn.nn import conv
+from adgn.nn.conv import GCN2Conv, GraphConvolution
+from adgn.nn.resolve import has_hooks
 
 
 def reset_linear(weight: Tensor) -> None:
@@ -47,7 +41,6 @@ class LinearAggregation(GraphConvolution, MessagePassing):  # type: ignore[misc]
         - **output:** `[..., N, d]`
 
     Example:
-        >>> import torch
         >>> class MeanAggregation(LinearAggregation):  # an operator makes an aggregation
         ...     normalization = "mean"
         >>> phi = MeanAggregation(1)
@@ -86,7 +79,6 @@ class SumAggregation(LinearAggregation):
     eigenvalues for $\gamma = 0$.
 
     Example:
-        >>> import torch
         >>> phi = SumAggregation(2)
         >>> _ = torch.nn.init.eye_(phi.lin.weight)
         >>> phi(torch.eye(2), torch.tensor([[0], [1]])).tolist()  # one edge, 0 → 1
@@ -108,7 +100,6 @@ class GCNAggregation(LinearAggregation):
     A node without a self loop gets one of weight 1; a self loop that is there keeps its weight.
 
     Example:
-        >>> import torch
         >>> phi = GCNAggregation(1)
         >>> _ = torch.nn.init.ones_(phi.lin.weight)
         >>> phi(torch.tensor([[1.0], [3.0]]), torch.tensor([[0, 1], [1, 0]]))  # both of degree 2
@@ -159,7 +150,7 @@ class GCNIIAggregation(GraphConvolution, nn.Module):
         return h
 
 
-class GatedAggregation(GatedGraphConv):
+class GatedAggregation(conv.GatedGraphConv):
     """One step of a [gated graph network](https://arxiv.org/abs/1511.05493) as an aggregation.
 
     Args:
@@ -169,16 +160,6 @@ class GatedAggregation(GatedGraphConv):
 
     def __init__(self, channels: int, *, bias: bool = True) -> None:
         super().__init__(channels, num_layers=1, bias=bias)
-
-
-def has_hooks(module: nn.Module) -> bool:
-    """Whether the module has hooks, which must be called with it."""
-    return bool(
-        module._forward_hooks
-        or module._forward_pre_hooks
-        or module._backward_hooks
-        or module._backward_pre_hooks
-    )
 
 
 def is_plain_linear(phi: nn.Module) -> bool:
@@ -210,7 +191,6 @@ def register_aggregation(name: str) -> Callable[[Aggregation], Aggregation]:
 
     Example:
         >>> from adgn.nn import ADGN, LinearAggregation, register_aggregation
-        >>> from adgn.nn import unregister_aggregation
         >>> @register_aggregation("mean")
         ... class MeanAggregation(LinearAggregation):
         ...     normalization = "mean"
@@ -242,14 +222,9 @@ def available_aggregations() -> list[str]:
 
 
 for _name, _class in {
-    "gat": GATConv,
-    "gcn": GCNAggregation,
-    "gcnii": GCNIIAggregation,
-    "ggnn": GatedAggregation,
-    "gin": GINConv,
-    "gine": GINEConv,
-    "graphsage": SAGEConv,
-    "sum": SumAggregation,
+    **{"sum": SumAggregation, "gcn": GCNAggregation, "gcnii": GCNIIAggregation},
+    **{"ggnn": GatedAggregation, "gat": conv.GATConv, "graphsage": conv.SAGEConv},
+    **{"gin": conv.GINConv, "gine": conv.GINEConv},
 }.items():
     register_aggregation(_name)(_class)
 

@@ -11,10 +11,9 @@ from torch_geometric.nn import global_add_pool, global_max_pool, global_mean_poo
 
 from adgn.graph import Adjacency, sparse_features
 from adgn.graph.adjacency import SPARSE_LAYOUTS
-from adgn.graph.checks import check_batch, check_count, check_features, check_tensor
+from adgn.graph.checks import check_batch, check_choice, check_count, check_features, check_tensor
 from adgn.nn.embedding import IntegerEmbedding
 from adgn.nn.registry import ModelSpec, unused_edge_features
-from adgn.nn.resolve import check_choice
 
 Level = Literal["node", "graph"]
 LEVELS: tuple[Level, ...] = ("node", "graph")

@@ -46,6 +46,11 @@ class ModelOptions(BaseModel):
         0.0, ge=0, lt=1, description="share of the first and last states dropped while training"
     )
 
+    def beyond(self, base: "type[ModelOptions]") -> dict[str, Any]:
+        """The options that `base` does not have."""
+        names = type(self).model_fields.keys() - base.model_fields.keys()
+        return {name: getattr(self, name) for name in names}
+
 
 @dataclass(frozen=True)
 class OptionSpec:
@@ -74,7 +79,6 @@ class ModelSpec:
         note: What a user should know besides, in Markdown.
 
     Example:
-        >>> from adgn.nn import model_spec
         >>> spec = model_spec("grand")
         >>> spec.title, spec.receptive_field, spec.edge_features
         ('GRAND', '4L', False)
@@ -199,7 +203,6 @@ def unregister_model(name: str) -> None:
     Example:
         [`register_model`][adgn.nn.register_model] has one that comes and goes.
 
-        >>> from adgn.nn import unregister_model
         >>> unregister_model("my-method")
         Traceback (most recent call last):
         ValueError: name='my-method' is not known. ...
@@ -211,7 +214,6 @@ def available_models() -> list[str]:
     """The names that `build_model` takes, sorted.
 
     Example:
-        >>> from adgn.nn import available_models
         >>> available_models()[:4]
         ['adgn', 'appnp', 'dagnn', 'dgc']
     """
@@ -222,7 +224,6 @@ def model_spec(name: str) -> ModelSpec:
     """What is known about the model of this name.
 
     Example:
-        >>> from adgn.nn import model_spec
         >>> model_spec("gcnii").title
         'GCNII'
     """
@@ -256,7 +257,6 @@ def build_model(
         `build_model(**model.configuration)` makes another one like it.
 
     Example:
-        >>> from adgn.nn import build_model
         >>> model = build_model("gcn", 3, 16, 2, num_layers=4)
         >>> model.parameter_counts()["propagation"]  # four layers of 16 × 16 weights, 16 biases
         1088

@@ -18,8 +18,7 @@ from adgn._util.processes import terminate_as_interrupt
 from adgn._util.suggestions import unknown_name
 from adgn.selection.definition import Prune, Search, StudyDefinition
 from adgn.selection.errors import SelectionError
-from adgn.selection.executors import Executor, LocalExecutor, RayExecutor
-from adgn.selection.executors.ray import check_ray_device
+from adgn.selection.executors import Executor, LocalExecutor, RayExecutor, check_ray_device
 from adgn.selection.forecast import (
     EpochTimes,
     Forecast,
@@ -49,11 +48,8 @@ from adgn.training.devices import resolve_device, thread_count
 from adgn.training.files import RUN_AGAIN, write_atomically
 from adgn.training.memory import check_run_memory
 
-__all__ = ["StudyFolder", "check_place", "select"]
-
 ROOT = Path("studies")
 EPOCH_TIMES = "adgn_epoch_times"  # the study's attribute that holds them
-StatusCallback = Callable[[StudyStatus], None]
 
 
 class StudyFolder:
@@ -90,9 +86,8 @@ class StudyFolder:
                 "study.db is in the folder, move this file away"
             ) from error
         if study != self.name:
-            raise SelectionError(
-                f"{self.path} is the folder of the study {study!r}, not {self.name!r}"
-            )
+            other = f"the folder of the study {study!r}, not {self.name!r}"
+            raise SelectionError(f"{self.path} is {other}")
         if url is None:
             return sqlite_url(self.path)  # so that a folder can be moved
         if needs_password:
@@ -114,12 +109,9 @@ class StudyFolder:
 
     def write(self, storage: str) -> None:
         """Writes down where the study is, without a password."""
-        own = storage == sqlite_url(self.path)
-        about = {
-            "study": self.name,
-            "storage": None if own else shown_url(storage),
-            "needs_password": has_password(storage),
-        }
+        url = None if storage == sqlite_url(self.path) else shown_url(storage)
+        secret = has_password(storage)
+        about = {"study": self.name, "storage": url, "needs_password": secret}
         write_atomically(self.about, (json.dumps(about, indent=2) + "\n").encode(), RUN_AGAIN)
 
     def open(self, storage: str | None = None) -> tuple[Study, StudyDefinition]:
@@ -159,7 +151,7 @@ def select(
     evaluate_test: bool = True,
     heartbeat: int = HEARTBEAT_SECONDS,
     grace: int = GRACE_SECONDS,
-    watch: StatusCallback | None = None,
+    callback: Callable[[StudyStatus], None] | None = None,
     progress: Progress | None = None,
     tell_cost: Callable[[Forecast], None] | None = None,
 ) -> SelectionResult:
@@ -198,28 +190,19 @@ def select(
             `test` is empty.
         heartbeat: Seconds between two signs of life of a trial.
         grace: Seconds without one after which a trial is given to another worker.
-        watch: Told about once a second how far the study is.
+        callback: Told about once a second how far the study is.
         progress: Told how far the test scores are.
         tell_cost: Told what the search will cost, before it begins; a few epochs are timed first,
             once for a study.
 
     Raises:
-        SpaceError: The space does not fit.
-        StudyMismatchError: The name is taken by a study of something else.
-        StorageError: The storage cannot be reached.
-        ExecutorError: Workers cannot be started.
-        SelectionError: All trials crashed; the message has the first cause.
+        SelectionError: One of its kinds: the space does not fit, the name is taken, the storage
+            cannot be reached, workers cannot be started; or all trials crashed.
 
     Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     result = select(
-        ...         "graph-transfer",
-        ...         space={"optimizer.lr": [0.1, 0.001]},
-        ...         settings={"task": {"distance": 2}, "loop": {"max_epochs": 2}},
-        ...         seeds=[0],
-        ...         folder=folder,
-        ...     )  # doctest: +SKIP
+        >>> settings = {"task": {"distance": 2}, "loop": {"max_epochs": 2}}
+        >>> space = {"optimizer.lr": [0.1, 0.001]}
+        >>> result = select("graph-transfer", space=space, settings=settings)  # doctest: +SKIP
         >>> result.counts["complete"], sorted(result.test)  # doctest: +SKIP
         (2, ['log10_mse', 'log10_mse_paper', 'loss', 'mae', 'mse'])
     """
@@ -256,7 +239,8 @@ def select(
             database = open_storage(url, heartbeat=heartbeat, grace=grace, on_stale=requeue)
             if definition is None:
                 opened, known = open_study(name, database)
-                definition = known.with_trials(trials)
+                more = {} if trials is None else {"trials": trials}
+                definition = known.model_copy(update=more)
                 definition.check()
             times = None
             if hours is not None or tell_cost is not None:
@@ -276,7 +260,7 @@ def select(
         path, device = str(place.path.resolve()), definition.base.device
         spec = WorkerSpec(name, url, path, 0, heartbeat, grace, device)
         with terminate_as_interrupt() as asked_to_stop:
-            _run(where, spec, opened, definition, watch, asked_to_stop)
+            _run(where, spec, opened, definition, callback, asked_to_stop)
             return conclude(opened, definition, place.path, progress, evaluate_test)
 
 
@@ -285,14 +269,14 @@ def _run(
     spec: WorkerSpec,
     study: Study,
     definition: StudyDefinition,
-    watch: StatusCallback | None,
+    callback: Callable[[StudyStatus], None] | None,
     asked_to_stop: threading.Event,
 ) -> None:
     def poll() -> None:
         if asked_to_stop.is_set():
             raise KeyboardInterrupt
-        if watch is not None:
-            watch(study_status(study, definition))
+        if callback is not None:
+            callback(study_status(study, definition))
 
     while not (before := study_status(study, definition)).finished:
         executor.run(spec, poll)
@@ -333,18 +317,7 @@ def check_place(
     ray_address: str | None = None,
     storage: str | None = None,
 ) -> None:
-    """Checks where studies would run and be kept, before any is started.
-
-    Args:
-        executor: As of `select`.
-        workers: As of `select`.
-        ray_address: As of `select`.
-        storage: As of `select`; it is connected to.
-
-    Raises:
-        ExecutorError: Workers cannot be started there.
-        StorageError: The storage cannot be reached.
-    """
+    """Checks where the studies of `select` would run and be kept, before any is started."""
     where = _executor(executor, workers, ray_address, None)
     if isinstance(where, RayExecutor):
         where.check()
@@ -357,10 +330,7 @@ def _default_name(
 ) -> str:
     if task is None:
         raise SelectionError("give a task to start a study, or the name of a study to go on with")
-    if isinstance(space, Mapping):
-        kind = "own"
-    else:
-        kind = Path(space).stem if space is not None else "compact"
+    kind = "own" if isinstance(space, Mapping) else Path(space or "compact").stem
     return f"{task}-{model or 'adgn'}-{kind}"
 
 

@@ -11,9 +11,7 @@ from adgn.selection.definition import StudyDefinition
 from adgn.selection.errors import SelectionError
 from adgn.selection.halving import FACTOR, Rung, planned_counts, planned_epochs
 from adgn.selection.spaces import grid_size
-from adgn.training import DivergedError, Interrupted, Observer, Trainer, resolve_config, train
-
-__all__ = ["EpochTimes", "Forecast", "configurations_in", "forecast", "measure_epochs"]
+from adgn.training import Callback, DivergedError, Interrupted, Trainer, resolve_config, train
 
 # What the time of an epoch depends on most; of the two, the smallest and largest values are timed.
 LAYERS, UNITS = "model.num_layers", "model.hidden_channels"
@@ -121,7 +119,7 @@ def _numbers(definition: StudyDefinition, key: str) -> list[int]:
     return definition.space.get(key, [there[key]])
 
 
-class _Clock(Observer):
+class _Clock(Callback):
     """The times at which epochs end; asks for a stop when it has taken long enough."""
 
     def __init__(self) -> None:
@@ -144,7 +142,7 @@ def _seconds_per_epoch(definition: StudyDefinition, params: Mapping[str, Any]) -
     clock = _Clock()
     try:
         few = resolve_config(config, {"loop": {"max_epochs": _TIMED_EPOCHS}})
-        train(few, observers=[clock], evaluate_test=False)
+        train(few, callbacks=[clock], evaluate_test=False)
     except Interrupted:
         if not clock.enough:
             raise KeyboardInterrupt from None

@@ -12,8 +12,6 @@ from pydantic import BaseModel, ConfigDict
 
 from adgn.selection.errors import SelectionError
 
-__all__ = ["Entry", "Rung", "planned_counts", "planned_epochs", "rungs_of", "wanted_entries"]
-
 FACTOR = 3  # one of so many goes on
 FEWEST = 3  # configurations in the last rung, where the protocol's runs decide: not one alone
 _FIRST_SHARE = 27  # the first rung is this part of the epochs, unless half the patience is less

@@ -6,6 +6,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,6 @@ from adgn.selection.protocols import Run
 from adgn.selection.replicate import held, read_scores, replicate, run_record
 from adgn.selection.study import kinds, sampler_for, trial_entry
 from adgn.training import DivergedError, Interrupted, TrainingError
-
-__all__ = ["TrialObjective", "is_running", "trial_scores"]
 
 _POLL_SECONDS = 0.5
 
@@ -48,31 +47,16 @@ def _end_lost_trials(study: Study) -> None:
         optuna.storages.fail_stale_trials(study)
 
 
+@dataclass
 class TrialObjective:
-    """The objective of a study.
+    """The objective of a study."""
 
-    Args:
-        definition: What the study is about.
-        folder: The study's folder, for the runs.
-        stop: Set when the worker is to stop.
-        worker: A name of the worker, for the record.
-        grace: Seconds after which a silent trial is given to another worker.
-    """
-
-    def __init__(
-        self,
-        definition: StudyDefinition,
-        folder: Path,
-        stop: threading.Event,
-        worker: str,
-        grace: float,
-    ) -> None:
-        self.definition = definition
-        self.folder = folder
-        self.stop = stop
-        self.worker = worker
-        self.grace = grace
-        self.trial: Trial | None = None  # the last one that was begun
+    definition: StudyDefinition
+    folder: Path  # the study's, for the runs
+    stop: threading.Event  # set when the worker is to stop
+    worker: str  # its name, for the record
+    grace: float  # seconds after which a silent trial is given to another worker
+    trial: Trial | None = None  # the last one that was begun
 
     def __call__(self, trial: Trial) -> float:
         """The validation score of the trial's configuration, by the task's rule."""
@@ -207,21 +191,16 @@ class TrialObjective:
         """Whether no configuration so far is better; weights of others need not be kept."""
         sign = 1 if self.definition.maximize else -1
         by_split = self.definition.protocol.per_split
-        groups = {run.split if by_split else None for run in scores}
         done = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-        for group in groups:
-            ours = _group_mean(scores, group)
-            others = (
-                _group_mean(trial_scores(trial, self.definition), group)
-                for trial in done
-                if trial.user_attrs.get("runs")
-            )
-            if all(sign * ours >= sign * other for other in others):
-                return True
-        return False
+        others = [trial_scores(t, self.definition) for t in done if t.user_attrs.get("runs")]
+        return any(
+            all(sign * group_mean(scores, group) >= sign * group_mean(o, group) for o in others)
+            for group in {run.split if by_split else None for run in scores}
+        )
 
 
-def _group_mean(scores: Mapping[Run, float], split: int | None) -> float:
+def group_mean(scores: Mapping[Run, float], split: int | None) -> float:
+    """The mean over the runs on a split, or over all."""
     chosen = [score for run, score in scores.items() if split is None or run.split == split]
     return sum(chosen) / len(chosen)
 

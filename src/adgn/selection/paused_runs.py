@@ -8,16 +8,14 @@ from typing import Any
 
 from adgn.selection.replicate import StopCallback, read_scores
 from adgn.training import (
+    Callback,
     DamagedRunError,
     Interrupted,
-    Observer,
     RunDirectory,
     TrainConfig,
     Trainer,
     train,
 )
-
-__all__ = ["RunSoFar", "curve_epochs", "train_to"]
 
 _CURVE_POINTS = 5  # of a rung; each is an entry in a database
 
@@ -56,7 +54,7 @@ class RunSoFar:
         return seen | {"seconds": None if self.result is None else self.result["seconds"]}
 
 
-class _PauseAfter(Observer):
+class _PauseAfter(Callback):
     """Stops a run after an epoch, unless it is over by itself then."""
 
     def __init__(self, epoch: int) -> None:
@@ -111,7 +109,7 @@ def _train_to(
                 run_dir=directory.path,
                 resume=True,
                 evaluate_test=False,
-                observers=[pause, StopCallback(should_stop)],
+                callbacks=[pause, StopCallback(should_stop)],
             )
         except Interrupted:
             if not pause.reached:

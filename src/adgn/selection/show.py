@@ -15,8 +15,6 @@ from adgn.selection.definition import StudyDefinition
 from adgn.selection.status import ranked
 from adgn.selection.study import kind, kinds, rung_of, trial_params
 
-__all__ = ["Table", "best_table", "export", "failure_table", "importances", "trial_records"]
-
 Table = tuple[list[str], list[list[str]]]
 FORMATS = ("csv", "json")
 

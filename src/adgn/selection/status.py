@@ -12,8 +12,6 @@ from adgn.selection.definition import StudyDefinition
 from adgn.selection.halving import planned_counts, planned_epochs
 from adgn.selection.study import kind, kinds, rung_of, trial_entry, trial_params, wanted
 
-__all__ = ["RungStatus", "StudyStatus", "ranked", "study_status"]
-
 
 @dataclass(frozen=True)
 class RungStatus:
@@ -100,11 +98,7 @@ def study_status(study: Study, definition: StudyDefinition) -> StudyStatus:
     rungs, decided = _rungs(study, definition)
     return StudyStatus(
         total=sum(counts.values()) - counts["replaced"],
-        complete=counts["complete"],
-        pruned=counts["pruned"],
-        failed=counts["failed"],
-        running=counts["running"],
-        waiting=counts["waiting"],
+        **{what: counts[what] for what in ("complete", "pruned", "failed", "running", "waiting")},
         best=None if best is None else best.value,
         best_params={} if best is None else trial_params(best),
         seconds=sum(times) / len(times) if times else None,

@@ -1,6 +1,7 @@
 """A study: its plan (a queue of trials), its answers, and how it gets over deaths of workers."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import optuna
@@ -10,29 +11,13 @@ from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
+from adgn._util.plugins import PluginError, load_plugin, load_plugins, loaded_plugins
 from adgn.selection.definition import StudyDefinition, params_key
 from adgn.selection.errors import SelectionError
 from adgn.selection.halving import Entry, wanted_entries
 from adgn.selection.spaces import grid_points, random_points
 from adgn.selection.storage import QueueStorage
 from adgn.training.seeding import derived_seed
-
-__all__ = [
-    "TrialKind",
-    "kind",
-    "kinds",
-    "open_study",
-    "plan",
-    "requeue",
-    "rung_of",
-    "sampler_for",
-    "start_study",
-    "stored_definition",
-    "trial_entry",
-    "trial_key",
-    "trial_params",
-    "wanted",
-]
 
 DEFINITION = "adgn"  # the study's attribute that holds its definition
 MAX_LOST = 3  # workers that one configuration may take with it
@@ -42,11 +27,7 @@ TrialKind = Literal["waiting", "running", "complete", "pruned", "failed", "repla
 
 
 def start_study(name: str, storage: QueueStorage, definition: StudyDefinition) -> Study:
-    """The study of this name, made if it is not there.
-
-    Raises:
-        StudyMismatchError: It is there with another task, model, space or protocol.
-    """
+    """The study of this name, made if it is not there."""
     study = optuna.create_study(
         study_name=name,
         storage=storage,
@@ -59,13 +40,19 @@ def start_study(name: str, storage: QueueStorage, definition: StudyDefinition) -
             raise SelectionError(
                 f"the storage has a study {name!r} that was not made by adgn; give another name"
             )
-        study.set_user_attr(DEFINITION, definition.model_dump(mode="json"))
-        return study
-    known = stored_definition(study)
-    known.check_same(name, definition)
-    if definition.trials != known.trials and (definition.trials is not None or known.rungs):
-        changed = known.model_copy(update={"trials": definition.trials})
-        study.set_user_attr(DEFINITION, changed.model_dump(mode="json"))
+        known = definition
+    else:
+        known = stored_definition(study)
+        known.check_same(name, definition)
+    # A plugin that was moved has the file name that it had.
+    plugins = {Path(file).name: file for file in (*known.plugins, *loaded_plugins())}
+    # Rungs begin with all of a grid, or with as many as were asked for: workers must know.
+    changed = definition.trials is not None or known.rungs
+    trials = definition.trials if changed else known.trials
+    update = {"plugins": tuple(plugins.values()), "trials": trials}
+    stored = known.model_copy(update=update).model_dump(mode="json")
+    if stored != study.user_attrs.get(DEFINITION):
+        study.set_user_attr(DEFINITION, stored)
     return study
 
 
@@ -81,8 +68,24 @@ def open_study(name: str, storage: QueueStorage) -> tuple[Study, StudyDefinition
             f"--study {name}`"
         ) from None
     definition = stored_definition(study)
+    _load_plugins(name, definition.plugins)
     study.pruner = pruner_for(definition)
     return study, definition
+
+
+def _load_plugins(study: str, plugins: Sequence[str]) -> None:
+    """Loads the plugins that a study was started with, but none that was given from elsewhere."""
+    load_plugins()
+    loaded = {Path(file).name for file in loaded_plugins()}
+    for plugin in plugins:
+        if Path(plugin).name not in loaded:
+            try:
+                load_plugin(plugin)
+            except PluginError as error:
+                raise SelectionError(
+                    f"the study {study!r} was started with a plugin that is missing now: {error}; "
+                    f"put it back, or give --plugin with where {Path(plugin).name} is"
+                ) from error
 
 
 def stored_definition(study: Study) -> StudyDefinition:
@@ -93,14 +96,11 @@ def stored_definition(study: Study) -> StudyDefinition:
     try:
         return StudyDefinition(**stored)
     except (TypeError, ValueError) as error:
+        why = (str(error) or type(error).__name__).splitlines()[0]
         raise SelectionError(
             f"the definition of the study {study.study_name!r} in the storage is damaged or of "
-            f"another version of adgn ({_first_line(error)}); give another --study name"
+            f"another version of adgn ({why}); give another --study name"
         ) from error
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
 def pruner_for(definition: StudyDefinition) -> BasePruner:
@@ -184,13 +184,10 @@ def _enqueue(study: Study, params: Mapping[str, Any], **attributes: Any) -> None
 
 
 def plan(study: Study, definition: StudyDefinition, *, retry_failed: bool = False) -> int:
-    """Makes the queue complete: every configuration of the plan is done, running or waiting.
+    """Makes the queue complete, and says how many trials that added.
 
-    Safe to call at any time: what is there is left alone, and what got lost in the moment between
-    a trial's end and its successor's entry comes back.
-
-    Returns:
-        How many trials were added.
+    Every configuration of the plan is then done, running or waiting. Safe to call at any time: what
+    is there is left alone, and what got lost between a trial's end and its successor comes back.
     """
     trials = list(kinds(study.get_trials(deepcopy=False), definition))
     present: dict[Entry, list[FrozenTrial]] = {}
@@ -276,7 +273,8 @@ def requeue(study: Study, trial: FrozenTrial) -> None:
     params = trial_params(trial)
     entry = trial_entry(trial, definition)
     if entry is None:  # it died before its values were chosen
-        study.add_trial(create_trial(state=TrialState.WAITING, system_attrs=_fixed(params)))
+        fixed = {"fixed_params": dict(params)} if params else None
+        study.add_trial(create_trial(state=TrialState.WAITING, system_attrs=fixed))
         return
     lost = [
         other
@@ -302,7 +300,3 @@ def requeue(study: Study, trial: FrozenTrial) -> None:
             },
         )
     )
-
-
-def _fixed(params: Mapping[str, Any]) -> dict[str, Any] | None:
-    return {"fixed_params": dict(params)} if params else None

@@ -23,37 +23,25 @@ from adgn.selection.storage import QueueEmpty, open_storage, storage_errors
 from adgn.selection.study import kinds, open_study, plan, requeue, wanted
 from adgn.training import shared_data
 
-__all__ = ["WorkerSpec", "first_cause", "handle", "work"]
-
 CRASHES_TO_GIVE_UP = 3  # of the first trials, before any has a score
 _POLL_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
 class WorkerSpec:
-    """What a worker needs to know.
-
-    Attributes:
-        study: The name of the study.
-        storage: The URL of its storage.
-        folder: The study's folder.
-        threads: Threads that torch may use; 0: as many as it likes.
-        heartbeat: Seconds between two signs of life.
-        grace: Seconds of silence after which its trial is given to another worker.
-        device: Where its runs compute, as the configuration has it.
-    """
+    """What a worker needs to know."""
 
     study: str
-    storage: str
+    storage: str  # a URL
     folder: str
-    threads: int
-    heartbeat: int
-    grace: int
-    device: str = "cpu"
+    threads: int  # that torch may use; 0: as many as it likes
+    heartbeat: int  # seconds between two signs of life
+    grace: int  # seconds of silence after which its trial is given to another worker
+    device: str = "cpu"  # as the configuration has it
 
 
 def handle(message: Mapping[str, Any], stop: threading.Event) -> None:
-    """Works as a process of its own, see `adgn._util.processes`; `message` is a `WorkerSpec`."""
+    """Works as a process of its own; `message` is a `WorkerSpec`."""
     work(WorkerSpec(**message), stop)
 
 
@@ -68,11 +56,7 @@ def work(spec: WorkerSpec, stop: threading.Event) -> None:
 
 def _work(spec: WorkerSpec, stop: threading.Event) -> None:
     storage = open_storage(
-        spec.storage,
-        heartbeat=spec.heartbeat,
-        grace=spec.grace,
-        on_stale=requeue,
-        must_exist=True,
+        spec.storage, heartbeat=spec.heartbeat, grace=spec.grace, on_stale=requeue, must_exist=True
     )
     study, definition = open_study(spec.study, storage)
     name = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"

@@ -44,7 +44,6 @@ class GATConv(GraphConvolution, pyg.GATConv):  # type: ignore[misc]
         - **output:** `[N, out_channels]`
 
     Example:
-        >>> import torch
         >>> GATConv(3, 4, heads=2)(torch.randn(2, 3), torch.tensor([[0], [1]])).shape
         torch.Size([2, 4])
     """

@@ -29,7 +29,6 @@ class GCN2Conv(GraphConvolution, pyg.GCN2Conv):  # type: ignore[misc]
         - **output:** `[N, channels]`
 
     Example:
-        >>> import torch
         >>> x = torch.randn(2, 3)
         >>> GCN2Conv(3, alpha=0.1)(x, x, torch.tensor([[0], [1]])).shape
         torch.Size([2, 3])

@@ -50,7 +50,6 @@ class GINConv(GraphConvolution, pyg.GINConv):  # type: ignore[misc]
         - **output:** `[N, out_channels]`
 
     Example:
-        >>> import torch
         >>> GINConv(3, 4)(torch.randn(2, 3), torch.tensor([[0], [1]])).shape
         torch.Size([2, 4])
     """
@@ -96,7 +95,6 @@ class GINEConv(GraphConvolution, pyg.GINEConv):  # type: ignore[misc]
         - **output:** `[N, out_channels]`
 
     Example:
-        >>> import torch
         >>> conv = GINEConv(3, 4, edge_dim=2)
         >>> conv(torch.randn(2, 3), torch.tensor([[0], [1]]), edge_attr=torch.randn(1, 2)).shape
         torch.Size([2, 4])

@@ -10,6 +10,7 @@ from adgn.graph import Adjacency
 from adgn.nn.antisymmetric import AntiSymmetricConv, as_one_integration, integrate_layers
 from adgn.nn.checkpointing import Memory, checkpointed
 from adgn.nn.conv import GraphConvolution
+from adgn.nn.integrators import Integrator
 from adgn.nn.network import Model
 from adgn.nn.registry import ModelOptions, register_model
 from adgn.nn.resolve import Activation
@@ -25,7 +26,7 @@ class AntiSymmetricPropagation(nn.Module):
             works with `weight_sharing=True` only, as there is just one of it.
         weight_sharing: One set of weights for all layers, or one per layer.
         train_recurrent: `False` keeps W, V and b at their initial values.
-        **options: `epsilon`, `gamma`, `act`, `bias`, `phi_kwargs` and `memory` of
+        **options: `epsilon`, `gamma`, `act`, `bias`, `phi_kwargs`, `memory` and `integrator` of
             `AntiSymmetricConv`.
     """
 
@@ -113,6 +114,9 @@ class ADGNOptions(ModelOptions):
     memory: Literal["full", "checkpoint"] = Field(
         "full", description="what is kept for the gradient; `checkpoint` keeps far less"
     )
+    integrator: str | Integrator = Field(
+        "euler", description="how the differential equation is stepped: `euler`, or a table"
+    )
     edge_dim: int | None = Field(
         None, ge=1, description="features per edge, for a Φ that reads them (`gine`, `gat`)"
     )
@@ -128,7 +132,6 @@ class ADGNOptions(ModelOptions):
     rule=r"\mathbf{x}_u^\ell = \mathbf{x}_u^{\ell-1} + \epsilon\, \sigma\left((\mathbf{W} - "
     r"\mathbf{W}^\top - \gamma \mathbf{I})\, \mathbf{x}_u^{\ell-1} + "
     r"\Phi(\mathbf{X}^{\ell-1}, \mathcal{N}_u) + \mathbf{b}\right)",
-    hops_per_layer=1,
     memory="nd",
     time="nd^2 + md",
     options=ADGNOptions,
@@ -165,6 +168,8 @@ class ADGN(Model):
         bias: Whether there is a $\mathbf{b}$.
         memory: What is kept for the gradient: `"full"`, or far less with `"checkpoint"`, see
             `AntiSymmetricConv`.
+        integrator: How the differential equation is stepped: a name from
+            `adgn.nn.integrators.INTEGRATORS` (`"euler"`, the update above) or a table.
         train_recurrent: `False` is the randomised variant: W, V and b stay as initialised and
             only encoder and readout are trained.
         edge_dim: Features per edge, for a `phi` that reads them (`"gine"`, `"gat"`).
@@ -193,9 +198,7 @@ class ADGN(Model):
     @staticmethod
     def build_propagation(channels: int, num_layers: int, options: ADGNOptions) -> nn.Module:
         """The updates."""
-        given = {name: getattr(options, name) for name in ADGNOptions.model_fields}
-        for name in ModelOptions.model_fields:
-            del given[name]
+        given = options.beyond(ModelOptions)
         edge_dim = given.pop("edge_dim")
         if edge_dim is not None:
             given["phi_kwargs"] = {**(given["phi_kwargs"] or {}), "edge_dim": edge_dim}

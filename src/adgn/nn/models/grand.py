@@ -119,7 +119,4 @@ class GRANDPropagation(nn.Module):
 class GRAND(Model):
     """Graph neural diffusion, as configured in the A-DGN paper's experiments."""
 
-    @staticmethod
-    def build_propagation(channels: int, num_layers: int, options: GRANDOptions) -> nn.Module:
-        """The diffusion."""
-        return GRANDPropagation(channels, num_layers, options)
+    build_propagation = GRANDPropagation
