@@ -3,8 +3,9 @@
 from dataclasses import dataclass, replace
 from math import isfinite
 
+from adgn.experiments.records import Cell, Column, Moments
 from adgn.report.numbers import NOT_FINITE, NumberFormat, metric_label, number_format, tick
-from adgn.report.results import Cell, Column, Moments, TableResults
+from adgn.report.results import TableResults
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import isfinite
 
+from adgn.experiments.records import Cell, Column, Moments
 from adgn.report.extra_scores import extra_scores, measured_extra, published_extra, quoted_extra
 from adgn.report.numbers import ABSENT, NumberFormat, metric_label, number_format, sentence
-from adgn.report.results import Cell, Column, Group, Moments, TableResults, over_runs
+from adgn.report.results import Group, TableResults, over_runs
 
 
 @dataclass(frozen=True)

@@ -9,36 +9,14 @@ from adgn.experiments.records import (
     FORMAT,
     Cell,
     Column,
-    Failure,
     Head,
-    Metric,
     Moments,
     Outline,
     Planned,
-    Published,
-    Row,
-    RunRecord,
     read_record,
 )
 
-__all__ = [
-    "FORMAT",
-    "Cell",
-    "Column",
-    "Failure",
-    "Group",
-    "Metric",
-    "Moments",
-    "Outline",
-    "Published",
-    "ReportError",
-    "Results",
-    "Row",
-    "RunRecord",
-    "TableResults",
-    "over_runs",
-    "read_results",
-]
+__all__ = ["Group", "ReportError", "Results", "TableResults", "over_runs", "read_results"]
 
 
 class ReportError(ValueError):
@@ -148,24 +126,23 @@ def read_results(folder: Path) -> Results:
         raise ReportError(
             f"DIR={folder} {what}; give the folder that `adgn reproduce --out DIR` wrote"
         )
-    path = folder / "reproduction.json"
-    if not path.exists():
+    place = find_reproduction(folder)
+    if place != folder:
         raise ReportError(
             f"DIR={folder} is not a results directory: it has no reproduction.json. Give the "
             "folder that `adgn reproduce --out DIR` wrote"
-            + (f", such as {inside}" if (inside := _results_inside(folder)) else "")
+            + (f", such as {place}" if place else ", or for a report one with finished runs")
         )
-    head = read_record(path, Head, ReportError)
+    head = read_record(folder / "reproduction.json", Head, ReportError)
     tables = tuple(_read_table(folder / name, name) for name in head.experiments)
     return Results(folder, head.adgn, head.budget, tables)
 
 
-def _results_inside(folder: Path) -> Path | None:
-    """A results directory below, or the one that the folder is a part of."""
+def find_reproduction(folder: Path) -> Path | None:
+    """What `adgn reproduce` wrote: the folder itself, one below, or the one above."""
     below = sorted(path.parent for path in folder.glob("*/reproduction.json"))
-    if below:
-        return below[0]
-    return folder.parent if (folder.parent / "reproduction.json").exists() else None
+    places = [folder, *below, folder.parent]
+    return next((place for place in places if (place / "reproduction.json").exists()), None)
 
 
 def _read_table(folder: Path, name: str) -> TableResults:
@@ -202,21 +179,22 @@ def _read_table(folder: Path, name: str) -> TableResults:
     planned = {(cell.row, cell.column): cell for cell in experiment.cells}
     cells = {
         (row, column): found.get((row, column))
-        or _not_begun(experiment, planned.get((row, column)) or Planned(row=row, column=column))
+        or not_begun(experiment, row, column, planned.get((row, column)))
         for row in rows
         for column in columns
     }
     return TableResults(experiment, cells)
 
 
-def _not_begun(experiment: Outline, planned: Planned) -> Cell:
+def not_begun(experiment: Outline, row: str, column: str, planned: Planned | None = None) -> Cell:
+    """The cell of a place of which nothing but the plan is known."""
     return Cell(
         format=FORMAT,
         experiment=experiment.name,
-        row=planned.row,
-        column=planned.column,
+        row=row,
+        column=column,
         budget=experiment.budget.name,
         status="waiting",
-        planned_runs=planned.planned_runs,
-        published=planned.published,
+        planned_runs=planned.planned_runs if planned else 0,
+        published=planned.published if planned else None,
     )
