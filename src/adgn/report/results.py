@@ -25,16 +25,10 @@ class ReportError(ValueError):
 
 @dataclass(frozen=True)
 class Group:
-    """Columns that are shown together: of one data set in a depth experiment, else all.
+    """Columns that are shown together: of one data set in a depth experiment, else all."""
 
-    Attributes:
-        title: The data set; empty where the group is the whole table.
-        key: Names the group among those of all experiments.
-        columns: Its columns.
-    """
-
-    title: str
-    key: str
+    title: str  # the data set; empty where the group is the whole table
+    key: str  # names the group among those of all experiments
     columns: tuple[Column, ...]
 
 
@@ -60,16 +54,15 @@ class TableResults:
     @property
     def groups(self) -> list[Group]:
         """The columns that are shown together: all of them, or those of each data set."""
-        experiment = self.experiment
-        if experiment.kind != "depth":
-            return [Group("", experiment.name, experiment.columns)]
+        name, columns = self.experiment.name, self.experiment.columns
+        if self.experiment.kind != "depth":
+            return [Group("", name, columns)]
+        found: dict[str, list[Column]] = {}
+        for column in columns:
+            found.setdefault(column.group or "", []).append(column)
         return [
-            Group(
-                title,
-                f"{experiment.name}--{title}" if title else experiment.name,
-                tuple(column for column in experiment.columns if (column.group or "") == title),
-            )
-            for title in dict.fromkeys(column.group or "" for column in experiment.columns)
+            Group(title, f"{name}--{title}" if title else name, tuple(mine))
+            for title, mine in found.items()
         ]
 
     def score(self, cell: Cell) -> Moments | None:
