@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # imported on first use: tables of names need no torch
         PackedBatches,
         labelled_batch,
     )
+    from adgn.training.block_batches import BlockBatches
     from adgn.training.config import TrainConfig
     from adgn.training.configfile import parse_setting, read_config, resolve_config, to_toml
     from adgn.training.constant import LearnedNothingWarning
@@ -49,6 +50,7 @@ __all__ = [
     "OBJECTIVES",
     "TASKS",
     "BatchSource",
+    "BlockBatches",
     "ClassificationMetrics",
     "ConfigError",
     "DamagedRunError",

@@ -233,6 +233,8 @@ class FullGraph:
         edge_weight: `[E]`.
         edge_attr: `[E, D]`.
         node_id: `[N]`; the numbers of the nodes for predictions, where they are not their rows.
+        weight: `[N]`; how much each node counts in the loss, such as the weight of its class.
+            `None`: all alike.
     """
 
     def __init__(
@@ -245,6 +247,7 @@ class FullGraph:
         edge_weight: Tensor | None = None,
         edge_attr: Tensor | None = None,
         node_id: Tensor | None = None,
+        weight: Tensor | None = None,
     ) -> None:
         rows = nodes.nonzero().view(-1) if nodes.dtype == torch.bool else nodes
         if rows.numel() == 0:
@@ -258,6 +261,7 @@ class FullGraph:
             edge_weight=edge_weight,
             edge_attr=edge_attr,
             node_id=node_id,
+            weight=None if weight is None else weight[rows] / weight[rows].sum(),
         )
 
     def batches(self, number: int, first: int = 0) -> Iterator[LabelledBatch]:
