@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -12,10 +13,17 @@ from torch import Tensor
 from adgn.data.errors import GraphInputError
 from adgn.graph.checks import check_edge_index
 
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from adgn.data.own.node_table import TableOptions
+    from adgn.data.own.objects import ObjectTables
+
 __all__ = ["Graph", "Level"]
 
 Level = Literal["node", "graph"]
 _NO_COLUMNS = pa.table({})
+_FORM = ("delimiter", "encoding", "decimal")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -173,6 +181,210 @@ class Graph:
         return f"Graph({', '.join(parts)})"
 
     @classmethod
+    def from_tables(
+        cls,
+        nodes: Any,
+        edges: Any,
+        *,
+        id: str | None = None,
+        source: str | None = None,
+        target: str | None = None,
+        target_column: str | Sequence[str] | None = None,
+        weight: str | None = None,
+        graph: str | None = None,
+        graphs: Any = None,
+        directed: bool | None = None,
+        features: Sequence[str] | None = None,
+        ignore: Sequence[str] = (),
+        categories: Sequence[str] = (),
+        groups: str | None = None,
+        time: str | None = None,
+        split: str | None = None,
+        level: Level | None = None,
+        delimiter: str | None = None,
+        encoding: str = "utf-8",
+        decimal: str = ".",
+    ) -> "Graph":
+        """A graph from a table of nodes and a table of edges.
+
+        A table is a path to a CSV, TSV, Parquet or Feather file, an object that speaks Arrow
+        (pandas, polars, pyarrow, DuckDB), or a dictionary of columns. What is not named is looked
+        for under usual names; `notes` says what was taken.
+
+        Args:
+            nodes: One row per node.
+            edges: One row per edge; `None`: no edges.
+            id: The column with the ids of nodes. By default `id`, `node_id` or `node`, else the
+                first column.
+            source: The column of `edges` with the id of an edge's source. By default `source` and
+                `target`, `src` and `dst`, `from` and `to`, `u` and `v`, else the first two.
+            target: The column of `edges` with the id of an edge's target.
+            target_column: What is to be predicted, a column of `nodes` or of `graphs`, or several.
+                Where a cell is empty, it is to be predicted.
+            weight: The column of `edges` with weights. By default `weight`, if there is one.
+            graph: The column with the graph of each node. Edges have it too, unless ids are unique
+                over all graphs.
+            graphs: A table with one row per graph, for targets of graphs.
+            directed: Whether edges have a direction. By default they have, unless the table lists
+                each edge in both directions.
+            features: The columns that become features; all others by default.
+            ignore: Columns of `nodes` or `edges` that are not read.
+            categories: Columns whose numbers are names of categories.
+            groups: A column for the validation split: rows of one group stay together.
+            time: A column for the validation split: later rows validate.
+            split: A column with `train`, `valid` and `test`.
+            level: Whether nodes or graphs are predicted. By default graphs where there is a table
+                of them, or where the target is the same in all nodes of each graph.
+            delimiter: What separates columns of text files; a comma, in .tsv files a tab.
+            encoding: Of text files.
+            decimal: What separates a number from its fraction in text files.
+
+        Raises:
+            GraphInputError: The message names the table, the row or column, and the remedy.
+
+        Example:
+            >>> people = {"id": ["ann", "bob", "cy"], "age": [31, 45, None], "buys": [1, 0, None]}
+            >>> knows = {"source": ["ann", "bob"], "target": ["bob", "cy"]}
+            >>> graph = Graph.from_tables(people, knows, target_column="buys", directed=False)
+            >>> graph
+            Graph(3 nodes, 4 edges, undirected, 1 column, target: buys, 2 of 3 nodes labelled)
+            >>> graph.edge_index.tolist()
+            [[0, 1, 1, 2], [1, 2, 0, 1]]
+        """
+        from adgn.data.own.node_table import TableOptions
+        from adgn.data.own.reading import graph_from_tables
+        from adgn.data.own.textfiles import TextFormat
+
+        options = TableOptions(
+            id=id,
+            source=source,
+            target=target,
+            target_column=target_column,
+            weight=weight,
+            graph=graph,
+            directed=directed,
+            features=features,
+            ignore=ignore,
+            categories=categories,
+            groups=groups,
+            time=time,
+            split=split,
+            level=level,
+            form=TextFormat(delimiter, encoding, decimal),
+        )
+        return graph_from_tables(nodes, edges, graphs, options)
+
+    @classmethod
+    def from_folder(cls, path: "str | PathLike[str]", **options: Any) -> "Graph":
+        """Many graphs from a folder, with their targets in a table.
+
+        A graph is a pair of tables, `a_nodes.csv` and `a_edges.csv` or `a/nodes.csv` and
+        `a/edges.csv`, or a GraphML file `a.graphml`. The table `targets.csv` has the names of
+        graphs (`a`) in its first column and what is to be predicted in others. A folder with one
+        pair, `nodes.csv` and `edges.csv`, is read as `from_tables` reads it.
+
+        Args:
+            path: The folder.
+            options: As those of `from_tables`; `target_column` names a column of `targets.csv`, or
+                of the nodes where there is none.
+
+        Example:
+            ```python
+            graph = Graph.from_folder("molecules", target_column="soluble")
+            ```
+        """
+        from adgn.data.own.folder import graph_from_folder
+
+        return graph_from_folder(Path(path), _table_options(options))
+
+    @classmethod
+    def from_networkx(cls, graph: Any, **options: Any) -> "Graph":
+        """A graph of NetworkX; attributes of nodes and edges are columns.
+
+        Args:
+            graph: Of any of NetworkX's classes. Ids that are not text or whole numbers become text.
+            options: `target_column`, `weight`, `features`, `ignore`, `categories`, `groups`,
+                `time`, `split` and `directed` as in `from_tables`; the direction is the graph's
+                by default.
+
+        Example:
+            >>> import networkx
+            >>> karate = networkx.karate_club_graph()
+            >>> Graph.from_networkx(karate, target_column="club")
+            Graph(34 nodes, 156 edges, undirected, weighted, target: club, 34 of 34 nodes labelled)
+        """
+        from adgn.data.own.objects import tables_of_networkx
+
+        return _from_object(tables_of_networkx(graph), options)
+
+    @classmethod
+    def from_igraph(cls, graph: Any, **options: Any) -> "Graph":
+        """A graph of igraph; attributes of vertices and edges are columns.
+
+        Args:
+            graph: Its vertices' attribute `name` has the ids, if all differ; else positions.
+            options: As those of `from_networkx`.
+
+        Example:
+            ```python
+            graph = Graph.from_igraph(igraph.Graph.Famous("Zachary"))
+            ```
+        """
+        from adgn.data.own.objects import tables_of_igraph
+
+        return _from_object(tables_of_igraph(graph), options)
+
+    @classmethod
+    def from_graphml(cls, path: "str | PathLike[str]", **options: Any) -> "Graph":
+        """A graph from a GraphML file, as Gephi, yEd and NetworkX write it.
+
+        Args:
+            path: The file.
+            options: As those of `from_networkx`; the direction is the file's by default.
+
+        Example:
+            ```python
+            graph = Graph.from_graphml("club.graphml", target_column="club")
+            ```
+        """
+        from adgn.data.own.objects import tables_of_graphml
+
+        return _from_object(tables_of_graphml(Path(path)), options)
+
+    @classmethod
+    def from_pyg(
+        cls,
+        data: Any,
+        *,
+        target_name: str = "y",
+        directed: bool | None = None,
+        level: Level | None = None,
+    ) -> "Graph":
+        """A graph of PyG, or many: a `Data`, or a list or data set of them.
+
+        `x`, `edge_index`, `y`, `edge_weight`, `edge_attr` and the masks for training, validation
+        and test are taken; `notes` says what else there was.
+
+        Args:
+            data: The graph or graphs.
+            target_name: What `y` is called.
+            directed: Whether edges have a direction. By default they have, unless each edge is
+                there in both directions.
+            level: Whether `y` is about nodes or graphs. By default what its length says.
+
+        Example:
+            >>> from torch_geometric.data import Data
+            >>> edge = torch.tensor([[0, 1], [1, 0]])
+            >>> pairs = [Data(x=torch.rand(2, 3), edge_index=edge, y=float(n)) for n in range(5)]
+            >>> Graph.from_pyg(pairs)
+            Graph(5 graphs, 10 nodes, 10 edges, undirected, x: 3 features, target: y,
+                  5 of 5 graphs labelled)
+        """
+        from adgn.data.own.pyg import graph_from_pyg
+
+        return graph_from_pyg(data, target_name=target_name, directed=directed, level=level)
+
+    @classmethod
     def from_arrays(
         cls,
         x: Any,
@@ -221,6 +433,30 @@ class Graph:
             graph_of_node=graph_of_node,
             level=level,
         )
+
+
+def _table_options(options: dict[str, Any]) -> "TableOptions":
+    from adgn.data.own.node_table import TableOptions
+    from adgn.data.own.textfiles import TextFormat
+
+    form = {name: options.pop(name) for name in _FORM if name in options}
+    try:
+        return TableOptions(**options, form=TextFormat(**form))
+    except TypeError as error:
+        raise TypeError(f"{error}; the options are those of Graph.from_tables") from None
+
+
+def _from_object(tables: "ObjectTables", options: dict[str, Any]) -> Graph:
+    """A graph of another library, which knows its direction and what its ids are."""
+    from adgn.data.own.reading import graph_from_tables
+
+    known: dict[str, Any] = {"id": tables.id, "source": tables.source, "target": tables.target}
+    known["directed"] = tables.directed
+    for name in ("id", "source", "target", "graph"):
+        if options.get(name) is not None:
+            raise GraphInputError(f"{name}={options[name]!r} is for tables; this is one graph")
+    chosen = _table_options({**known, **options})
+    return graph_from_tables(tables.nodes, tables.edges, None, chosen)
 
 
 def _length(value: Any) -> int | None:

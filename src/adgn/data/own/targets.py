@@ -154,15 +154,17 @@ class TargetEncoder:
         return cls(kind=content["kind"], **lists, notes=tuple(content.get("notes", ())))
 
     def _encode_classes(self, column: pa.Array, graph: Graph) -> Tensor:
+        if column.null_count == len(column):
+            return torch.full((len(column),), -1)
         labels = _as_labels(column, isinstance(self.classes[0], str))
         positions = pc.index_in(labels, value_set=pa.array(self.classes, labels.type))
         strange = np.flatnonzero(pc.and_(labels.is_valid(), positions.is_null()).to_numpy(False))
         if len(strange):
             raise GraphInputError(
                 f"the target {self.names[0]!r} of {graph.origin} has {len(strange):,} label(s) "
-                f"that the model has never seen, the first {shortened(labels[strange[0]].as_py())} of "
-                f"{graph.level} {shortened(graph.row_ids[strange[0]].as_py())}; empty these cells, "
-                "or train again with them"
+                f"that the model has never seen, the first {shortened(labels[strange[0]].as_py())} "
+                f"of {graph.level} {shortened(graph.row_ids[strange[0]].as_py())}; empty these "
+                "cells, or train again with them"
             )
         return torch.from_numpy(positions.fill_null(-1).to_numpy(False).astype(np.int64))
 
