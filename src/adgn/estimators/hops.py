@@ -13,11 +13,11 @@ from adgn.estimators.inputs import Direction, Inputs
 from adgn.graph import graph_operator, sparse_features
 from adgn.graph.layout import Normalization
 
-__all__ = ["OPERATORS", "HopView", "HopOperator", "hop_blocks", "reduction"]
+__all__ = ["OPERATORS", "HopOperator", "HopView", "hop_blocks", "reduction"]
 
 HopOperator = Literal["mean", "gcn", "sum"]
 OPERATORS: tuple[HopOperator, ...] = get_args(HopOperator)
-_NORMALIZATION: dict[HopOperator, Normalization] = {"mean": "mean", "gcn": "gcn", "sum": "none"}
+NORMALIZATION: dict[HopOperator, Normalization] = {"mean": "mean", "gcn": "gcn", "sum": "none"}
 _LARGEST_BLOCK = 60_000_000  # entries of the dense features of one hop
 _FEWEST_COMPONENTS, _MOST_COMPONENTS = 16, 512
 
@@ -88,7 +88,7 @@ def hop_blocks(inputs: Inputs, view: HopView, projection: Tensor | None = None) 
             edges,
             weight,
             num_nodes=inputs.num_nodes,
-            normalization=_NORMALIZATION[view.operator],
+            normalization=NORMALIZATION[view.operator],
             like=x,
         )
         for _ in range(view.hops):

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy, one_hot
+from torch.nn.functional import cross_entropy
 
 from adgn.estimators.hops import OPERATORS, HopView, hop_blocks, reduction
 from adgn.estimators.inputs import DIRECTIONS, Inputs
@@ -66,9 +66,7 @@ class RidgeModel:
     @classmethod
     def of(cls, view: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> "RidgeModel":
         """The model with these settings and tensors."""
-        return cls(
-            HopView(**view), tensors["weight"], tensors["bias"], tensors.get("projection")
-        )
+        return cls(HopView(**view), tensors["weight"], tensors["bias"], tensors.get("projection"))
 
 
 def fit_ridge(
@@ -145,9 +143,7 @@ def _solve(
         raise ValueError("the features are too large or not finite: no penalty gives a solution")
     score, weight, bias, outputs = best
     if quality.classes:
-        temperature = min(
-            _TEMPERATURES, key=lambda t: float(cross_entropy(t * outputs, y[valid]))
-        )
+        temperature = min(_TEMPERATURES, key=lambda t: float(cross_entropy(t * outputs, y[valid])))
         weight, bias = temperature * weight, temperature * bias
     return RidgeModel(view, weight.float(), bias.float(), projection), score
 

@@ -131,8 +131,7 @@ def _parts(graph: Graph, train: Rows, valid: Rows, test: Rows, rule: str) -> Par
             f"{graph.origin} leaves {len(train)} {graph.level}s to train on and {len(valid)} to "
             "validate with; label more, or give other shares"
         )
-    train, valid, test = (torch.from_numpy(np.sort(rows)) for rows in (train, valid, test))
-    return Parts(train, valid, test, rule)
+    return Parts(*(torch.from_numpy(np.sort(rows)) for rows in (train, valid, test)), rule)
 
 
 def _count(rows: int, share: float) -> int:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import optuna
-import torch
 from torch import Tensor
 
 from adgn.data import TargetEncoder
@@ -267,5 +266,3 @@ def search(
         member=Member(name, model),
         note=f"{note}; {values}",
     )
-
-

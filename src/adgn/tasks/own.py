@@ -83,9 +83,7 @@ class OwnData:
             constant={},
         )
 
-    def _sources(
-        self, config: "TrainConfig", device: "torch.device"
-    ) -> "dict[Split, BatchSource]":
+    def _sources(self, config: "TrainConfig", device: "torch.device") -> "dict[Split, BatchSource]":
         from adgn.graph import GraphBlocks
         from adgn.training.batches import FullGraph
         from adgn.training.block_batches import BlockBatches
@@ -169,9 +167,7 @@ def in_memory_task(data: OwnData, objective: str, **options: Any) -> Iterator[st
     """
     name = f"own-{data.digest}"
 
-    def build(
-        config: "TrainConfig", device: "torch.device", progress: Progress | None
-    ) -> TaskData:
+    def build(config: "TrainConfig", device: "torch.device", progress: Progress | None) -> TaskData:
         return data.task_data(config, device)
 
     register_task(

@@ -198,7 +198,8 @@ def prepare(
     objective = resolve_objective(entry.objective)
     key = (config.task.model_dump_json(), config.loop.batch_size, device)
     data = kept(key, lambda: entry.build(config, device, progress))
-    if isinstance(data.train, PackedBatches | BlockBatches):  # kept data may come from a run with another seed
+    if isinstance(data.train, PackedBatches | BlockBatches):
+        # Kept data may come from a run with another seed.
         data = replace(data, train=data.train.with_seed(config.seed))
     monitor = config.stopping.monitor or objective.monitor
     if monitor not in objective.modes:
