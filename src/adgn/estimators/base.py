@@ -23,7 +23,7 @@ from adgn.estimators.explanation import Explanation, explain_row
 from adgn.estimators.folder import save_model
 from adgn.estimators.hops import HopView
 from adgn.estimators.inputs import Direction, Inputs
-from adgn.estimators.members import Member, averaged, greedy_weights
+from adgn.estimators.members import Member, averaged, calibrated, greedy_weights
 from adgn.estimators.quality import Quality, choose_metric
 from adgn.estimators.ridge import Probe, fit_ridge, probe
 from adgn.estimators.rows import as_graph, is_graph, row_positions, with_known
@@ -258,12 +258,18 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
         attempts: Sequence[Attempt],
         found: Probe | None,
     ) -> None:
+        valid = problem.parts.valid
         trained = [a.member for a in attempts if a.member is not None]
         if not trained:
             reasons = "; ".join(f"{a.name}: {a.note}" for a in attempts)
             raise ValueError(f"no model could be trained ({reasons})")
-        valid = problem.parts.valid
-        outputs = [member.model.outputs(problem.inputs) for member in trained]
+        outputs = [member.outputs(problem.inputs) for member in trained]
+        if problem.quality.classes:
+            trained = [
+                calibrated(member, output[valid], problem.y[valid])
+                for member, output in zip(trained, outputs, strict=True)
+            ]
+            outputs = [o / m.temperature for o, m in zip(outputs, trained, strict=True)]
         weights = greedy_weights([o[valid] for o in outputs], problem.y[valid], problem.quality)
         share = {member.name: weight for member, weight in zip(trained, weights, strict=True)}
         self.attempts_ = [replace(a, weight=share.get(a.name, 0.0)) for a in attempts]
@@ -338,7 +344,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
         return known, self._average, None if X is None else row_positions(X, known)
 
     def _average_of(self, inputs: Inputs) -> Tensor:
-        outputs = [member.model.outputs(inputs) for member in self.members_]
+        outputs = [member.outputs(inputs) for member in self.members_]
         return averaged(outputs, [member.weight for member in self.members_], self.quality_)
 
     def _outputs(self, X: Any) -> Tensor:

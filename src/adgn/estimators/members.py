@@ -1,11 +1,12 @@
 """The models that a fitted estimator averages: networks and closed-form ones."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from adgn.estimators.inputs import Direction, Inputs
 from adgn.estimators.quality import Quality
@@ -15,9 +16,11 @@ from adgn.nn import GraphNetwork, build_model
 from adgn.training.block_batches import BlockBatches
 from adgn.training.denormals import flushed_denormals
 
-__all__ = ["Member", "NetworkModel", "averaged", "greedy_weights", "member_from"]
+__all__ = ["Member", "NetworkModel", "averaged", "calibrated", "greedy_weights", "member_from"]
 
 _BATCH_GRAPHS = 256
+_TEMPERATURES = tuple(2.0 ** (power / 2) for power in range(-4, 7))
+_FEW_ROWS, _MANY_ROWS = 100, 1000
 _ROUNDS = 20  # of the greedy choice: weights are multiples of 1 / 20
 
 
@@ -65,15 +68,21 @@ class Member:
         name: What tables call it.
         model: A network or a closed-form model.
         weight: Its share in the average.
+        temperature: What the logits of classes are divided by.
     """
 
     name: str
     model: NetworkModel | RidgeModel
     weight: float = 1.0
+    temperature: float = 1.0
+
+    def outputs(self, inputs: Inputs) -> Tensor:
+        """`[rows, outputs]`: logits of classes, or values."""
+        return self.model.outputs(inputs) / self.temperature
 
     def to_json(self) -> dict[str, Any]:
         """What is needed, besides its tensors, to make it again."""
-        about: dict[str, Any] = {"name": self.name, "weight": self.weight}
+        about = {"name": self.name, "weight": self.weight, "temperature": self.temperature}
         if isinstance(self.model, RidgeModel):
             return {**about, "kind": "ridge", "view": self.model.view.to_json()}
         return {
@@ -93,7 +102,26 @@ def member_from(about: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Memb
         network = build_model(**about["network"])
         network.load_state_dict(dict(tensors))
         model = NetworkModel(network, about["direction"])
-    return Member(about["name"], model, about["weight"])
+    return Member(about["name"], model, about["weight"], about["temperature"])
+
+
+def calibrated(member: Member, outputs: Tensor, y: Tensor) -> Member:
+    """The member with the temperature that gives the lowest cross-entropy on validation rows.
+
+    Args:
+        member: Its model.
+        outputs: Logits of the rows, `[rows, classes]`.
+        y: Their classes.
+
+    Example:
+        >>> network = build_model("mlp", 1, 1, 2, 1)
+        >>> sure_and_half_wrong = torch.tensor([[9.0, 0.0], [9.0, 0.0]])
+        >>> member = Member("mlp", NetworkModel(network, "in"))
+        >>> calibrated(member, sure_and_half_wrong, torch.tensor([0, 1])).temperature
+        8.0
+    """
+    best = min(_TEMPERATURES, key=lambda t: float(cross_entropy(outputs.double() / t, y)))
+    return replace(member, temperature=best)
 
 
 def averaged(outputs: Sequence[Tensor], weights: Sequence[float], quality: Quality) -> Tensor:
@@ -114,10 +142,14 @@ def averaged(outputs: Sequence[Tensor], weights: Sequence[float], quality: Quali
 def greedy_weights(outputs: Sequence[Tensor], y: Tensor, quality: Quality) -> list[float]:
     """How much each model counts in the average, chosen on validation rows.
 
-    Models are added one after another, each time the one with which the average has the lowest loss
-    (cross-entropy, or squared error); a model may come several times. The prefix with the best
-    metric is kept, and of several alike the one with the lowest loss. So the average is never worse
-    on these rows, by the metric, than the model that it began with.
+    The model with the best metric comes first; then models are added one after another, each time
+    the one with which the average has the lowest loss (cross-entropy, or squared error); a model
+    may come several times. Of the averages on this way the one with the lowest loss is kept, among
+    those whose metric is within one standard error of the best one's.
+
+    Few rows tell models apart poorly. So with n rows, fewer than 1,000, the share 100 / (100 + n) of
+    the weight goes in equal parts to all models whose own metric is within one standard error of
+    the best model's.
 
     Args:
         outputs: Of each model, `[rows, outputs]`.
@@ -147,12 +179,22 @@ def greedy_weights(outputs: Sequence[Tensor], y: Tensor, quality: Quality) -> li
 
     chosen = [min(range(len(parts)), key=rank)]
     total = parts[chosen[0]]
-    best = (-metric(total), loss(total), 1)
+    path = [(metric(total), loss(total), 1)]
     while len(chosen) < _ROUNDS:
         count = len(chosen) + 1
         added = min(range(len(parts)), key=lambda n: loss((total + parts[n]) / count))
         chosen.append(added)
         total = total + parts[added]
-        best = min(best, (-metric(total / count), loss(total / count), count))
-    kept = chosen[: best[2]]
-    return [kept.count(number) / len(kept) for number in range(len(parts))]
+        path.append((metric(total / count), loss(total / count), count))
+    best = max(step[0] for step in path)
+    enough = best - quality.standard_error(best, len(y))
+    _, _, length = min((step for step in path if step[0] >= enough), key=lambda step: step[1])
+    kept = chosen[:length]
+    weights = [kept.count(number) / len(kept) for number in range(len(parts))]
+    if len(y) >= _MANY_ROWS:
+        return weights
+    alone = [metric(part) for part in parts]
+    enough = max(alone) - quality.standard_error(max(alone), len(y))
+    alike = [float(score >= enough) for score in alone]
+    share = _FEW_ROWS / (_FEW_ROWS + len(y))
+    return [(1 - share) * w + share * a / sum(alike) for w, a in zip(weights, alike, strict=True)]

@@ -85,6 +85,12 @@ class Quality:
             return self._macro_f1(outputs.argmax(-1), y)
         return float((outputs.argmax(-1) == y).double().mean())
 
+    def standard_error(self, score: float, rows: int) -> float:
+        """How far a share of rows may be from the truth by chance; 0 for other metrics."""
+        if self.metric != "accuracy":
+            return 0.0
+        return float((max(score * (1 - score), 0.0) / rows) ** 0.5)
+
     def _macro_f1(self, predicted: Tensor, y: Tensor) -> float:
         from adgn.training.metrics import macro_f1
 

@@ -131,7 +131,9 @@ def _parts(graph: Graph, train: Rows, valid: Rows, test: Rows, rule: str) -> Par
             f"{graph.origin} leaves {len(train)} {graph.level}s to train on and {len(valid)} to "
             "validate with; label more, or give other shares"
         )
-    return Parts(*(torch.from_numpy(np.sort(rows)) for rows in (train, valid, test)), rule)
+    parts = {"train": train, "valid": valid, "test": test}
+    ordered = {name: torch.from_numpy(np.sort(rows)) for name, rows in parts.items()}
+    return Parts(**ordered, rule=rule)
 
 
 def _count(rows: int, share: float) -> int:
