@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # imported on first use: tables of names need no torch
     from adgn.data.components import largest_component
     from adgn.data.errors import DamagedFileError, DataError, GraphInputError, MissingFileError
     from adgn.data.nodes import load
+    from adgn.data.own.example import ExampleTables, example_tables
     from adgn.data.own.graph import Graph
     from adgn.data.own.preprocessing import Features, Preprocessing
     from adgn.data.own.targets import TargetEncoder
@@ -55,6 +56,7 @@ __all__ = [
     "DamagedFileError",
     "DataError",
     "DatasetInfo",
+    "ExampleTables",
     "Features",
     "FileState",
     "Graph",
@@ -73,6 +75,7 @@ __all__ = [
     "TreeNeighborsMatch",
     "constant_predictor_score",
     "data_root",
+    "example_tables",
     "find_dataset",
     "find_target",
     "fixed_split",

@@ -216,9 +216,7 @@ BONDS = {"molecule": ["m1", "m2"], "source": ["a", "b"], "target": ["c", "a"]}
 
 
 def test_many_graphs_with_ids_that_are_unique_within_each():
-    graph = Graph.from_tables(
-        MANY, BONDS, graph="molecule", target_column="toxic", directed=False
-    )
+    graph = Graph.from_tables(MANY, BONDS, graph="molecule", target_column="toxic", directed=False)
     assert graph.graph_ids.to_pylist() == ["m2", "m1", "m2x"]
     assert graph.graph_of_node.tolist() == [0, 0, 1, 1, 2]
     assert graph.edge_index.tolist() == [[1, 0, 2, 3], [0, 1, 3, 2]]
@@ -264,10 +262,12 @@ def test_edges_of_many_graphs_that_are_wrong():
     with pytest.raises(GraphInputError, match="'m9' at row 1"):
         Graph.from_tables(MANY, unknown, graph="molecule")
     elsewhere = {**BONDS, "target": ["c", "c"]}  # c is a node of m1, not of m2
-    with pytest.raises(GraphInputError, match="column 'target': 1 edge.*'c' at row 1"):
+    with pytest.raises(GraphInputError, match=r"column 'target': 1 edge.*'c' at row 1"):
         Graph.from_tables(MANY, elsewhere, graph="molecule")
     unique = {"id": [1, 2, 3], "molecule": ["m1", "m1", "m2"]}
-    with pytest.raises(GraphInputError, match="1 edge.s. join nodes of two graphs, first at row 0"):
+    with pytest.raises(
+        GraphInputError, match=r"1 edge.s. join nodes of two graphs, first at row 0"
+    ):
         Graph.from_tables(unique, {"source": [1], "target": [3]}, graph="molecule")
     with pytest.raises(GraphInputError, match="repeat an id of an earlier row within a graph"):
         Graph.from_tables({"id": [1, 1], "molecule": ["a", "a"]}, None, graph="molecule")

@@ -12,8 +12,10 @@ from torch import Tensor
 
 from adgn.data.errors import GraphInputError
 from adgn.data.features import csr_from_scipy
+from adgn.data.own.arrow import plain_array, unknown_as_null
 from adgn.data.own.edges import check_weights, tidy_edges
 from adgn.data.own.graph import Graph, Level
+from adgn.data.own.ids import check_unique, tidy_ids
 from adgn.graph.checks import check_edge_index
 
 __all__ = ["feature_matrix", "graph_from_arrays", "target_table"]
@@ -38,8 +40,10 @@ def graph_from_arrays(
         raise GraphInputError(
             "x and ids are both None; give one of them: how many nodes are there?"
         )
-    given = None if ids is None else plain_array(pa.array(_numpy(ids)))
-    nodes = len(given) if features is None and given is not None else len(features)  # type: ignore[arg-type]
+    given: Any = None if ids is None else _ids(ids)
+    nodes = features.shape[0] if features is not None else len(given)
+    if given is not None and len(given) != nodes:
+        raise GraphInputError(f"ids has {len(given):,} entries; x has {nodes:,} rows")
     if feature_names is not None and (features is None or len(feature_names) != features.shape[1]):
         columns = 0 if features is None else features.shape[1]
         raise GraphInputError(
@@ -58,6 +62,8 @@ def graph_from_arrays(
         check_weights(weight, "edge_weight")
     edges = tidy_edges(ends.astype(np.int64), weight, nodes, directed)
     graphs, graph_ids = _graphs(graph_of_node, nodes)
+    if given is not None:
+        check_unique(given, None if graphs is None else graphs.numpy(), "ids", _place)
     target, notes = target_table(y, target_name)
     if target is not None and level is None:
         level = _level(target.num_rows, nodes, 1 if graph_ids is None else len(graph_ids))
@@ -130,26 +136,6 @@ def target_table(
     return pa.table([unknown_as_null(column) for column in columns], names), tuple(notes)
 
 
-def unknown_as_null(column: pa.Array) -> pa.Array:
-    """NaN, which other libraries write for an unknown number, as null."""
-    if pa.types.is_floating(column.type):
-        return pc.if_else(pc.is_nan(column), None, column)
-    return column
-
-
-def plain_array(column: Any) -> pa.Array:
-    """One Arrow array without chunks, dictionaries or views of strings."""
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-    if isinstance(column, pa.ChunkedArray):  # more than one array can hold
-        raise GraphInputError("a column is too large for one Arrow array; use shorter strings")
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    if pa.types.is_string_view(column.type) or pa.types.is_large_string(column.type):
-        column = column.cast(pa.string())
-    return column
-
-
 def _target_columns(values: Any) -> list[pa.Array]:
     if isinstance(values, list | tuple) and not any(isinstance(v, list | tuple) for v in values):
         return [pa.array(values, from_pandas=True)]
@@ -200,3 +186,12 @@ def _level(rows: int, nodes: int, graphs: int) -> Level:
 
 def _numpy(value: Any) -> Any:
     return value.detach().cpu().numpy() if isinstance(value, Tensor) else value
+
+
+def _ids(ids: Any) -> pa.Array:
+    values = ids if isinstance(ids, pa.Array | pa.ChunkedArray) else pa.array(_numpy(ids))
+    return tidy_ids(values, "ids", _place)
+
+
+def _place(row: int) -> str:
+    return f"position {row:,}"

@@ -287,7 +287,7 @@ def _plan_text(name: str, column: pa.ChunkedArray) -> ColumnPlan:
         kept, others = [int(place) for place in order], 0
     in_others = int(number.sum() - number[kept].sum())
     if len(kept) + bool(others) + bool(missing) < 2:
-        what = f"always {values[0]!r}" if distinct == 1 else "every category is rare"
+        what = f"always {str(values[0])!r}" if distinct == 1 else "every category is rare"
         return ColumnPlan(name, "left out", missing_rows=missing, note=what)
     categories = tuple(str(values[place]) for place in kept)
     features = [f"{name}={category}" for category in categories]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from adgn._util.names import shortened
 from adgn.data.errors import GraphInputError
-from adgn.data.own.arrays import plain_array
+from adgn.data.own.arrow import plain_array
 
 __all__ = ["Place", "check_known", "check_unique", "like_ids", "positions", "tidy_ids"]
 

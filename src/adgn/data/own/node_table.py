@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from adgn._util.names import shortened
 from adgn.data.errors import GraphInputError
-from adgn.data.own.arrays import plain_array, unknown_as_null
+from adgn.data.own.arrow import plain_array, unknown_as_null
 from adgn.data.own.graph import Level
 from adgn.data.own.ids import check_unique, tidy_ids
 from adgn.data.own.roles import check_columns, find_id

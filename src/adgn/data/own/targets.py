@@ -157,7 +157,8 @@ class TargetEncoder:
         if column.null_count == len(column):
             return torch.full((len(column),), -1)
         labels = _as_labels(column, isinstance(self.classes[0], str))
-        positions = pc.index_in(labels, value_set=pa.array(self.classes, labels.type))
+        labels, classes = _comparable(labels, pa.array(self.classes))
+        positions = pc.index_in(labels, value_set=classes)
         strange = np.flatnonzero(pc.and_(labels.is_valid(), positions.is_null()).to_numpy(False))
         if len(strange):
             raise GraphInputError(
@@ -247,6 +248,15 @@ def _as_labels(column: pa.Array, text: bool = False) -> pa.Array:
     if _is_real(kind) and _all_whole(column):
         return column.cast(pa.int64())
     return column.cast(pa.string())
+
+
+def _comparable(labels: pa.Array, classes: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Labels and classes in one type: numbers where both have numbers or truth values."""
+    if labels.type == classes.type:
+        return labels, classes
+    text = any(pa.types.is_string(array.type) for array in (labels, classes))
+    kind = pa.string() if text else pa.int64()
+    return labels.cast(kind), classes.cast(kind)
 
 
 def _numbers(column: pa.Array, name: str, graph: Graph) -> np.ndarray[Any, Any]:
