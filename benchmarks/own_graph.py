@@ -4,10 +4,11 @@
 
 For each graph and split (60 % train, 20 % validation, 20 % test, drawn at random) the graph is
 written as nodes.csv and edges.csv and read again, as a user would; then `NodeClassifier().fit` and
-three simple models are trained on the same rows: logistic regression on the features (scikit-learn's
-settings), a two-layer GCN with its usual settings (width 64, dropout 0.5, learning rate 0.01, weight
-decay 5e-4, 200 epochs at most, patience 50) and a five-layer GCN with residuals and layer
-normalisation. Results are kept after every run, and a second call does what is missing.
+three simple models are trained on the same rows: logistic regression on the features (with the
+settings of scikit-learn), a two-layer GCN with its usual settings (width 64, dropout 0.5, learning
+rate 0.01, weight decay 5e-4, 200 epochs at most, patience 50) and a five-layer GCN with residuals
+and layer normalisation, both on edges in both directions. Results are kept after every run, and a
+second call does what is missing.
 """
 
 import argparse
@@ -58,7 +59,7 @@ def usual_gcn(problem: object) -> torch.Tensor:
     """A two-layer GCN of PyG, by the package's loop."""
     inputs, y, parts = problem.inputs, problem.y, problem.parts  # type: ignore[attr-defined]
     x = inputs.x.to_dense() if inputs.x.layout == torch.sparse_csr else inputs.x
-    edges, weight = inputs.edges("both")
+    edges, _ = inputs.edges("both")
     with own_randomness(0):
         model = GCN(x.size(1), 64, 2, problem.encoder.num_outputs, dropout=0.5)  # type: ignore[attr-defined]
     trainer = Trainer(

@@ -91,10 +91,13 @@ def default_candidates(inputs: Inputs, probe: Probe, metric: str, rows: int) -> 
         return [chosen, Candidate("graphsage", direction, sage, settings), features]
     gcn = {"name": "gcn", "num_layers": 5, **normed}
     shallow = {"name": "gcn", "num_layers": 2, **common, "act": "relu"}
+    # Where few rows train, closed-form models are a poor guide to the direction.
+    both = [Candidate("gcn-residual-both", "both", gcn, settings)]
     return [
         adgn("sum", 4),
         adgn("gcn", 8),
         Candidate("gcn-residual", direction, gcn, settings),
+        *(both if inputs.directed and direction != "both" else []),
         Candidate("gcn", direction, shallow, settings),
         Candidate("graphsage", direction, sage, settings),
         features,

@@ -23,6 +23,7 @@ class _Classifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
     """What classifiers have besides: class weights and probabilities."""
 
     kind = "classification"
+    score = GraphEstimator.score  # not the mixin's, which knows no held-out rows
 
     def __init__(
         self,
@@ -155,7 +156,14 @@ class GraphClassifier(_Classifier):
     level = "graph"
 
 
-class NodeRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
+class _Regressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
+    """What regressors have in common."""
+
+    kind = "regression"
+    score = GraphEstimator.score  # not the mixin's, which knows no held-out rows
+
+
+class NodeRegressor(_Regressor):
     """Predicts one or several values of nodes; arguments as of `NodeClassifier`.
 
     Targets are standardised while training and predictions are in their unit. `metric` is `"r2"`
@@ -171,12 +179,10 @@ class NodeRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
         True
     """
 
-    kind = "regression"
     level = "node"
 
 
-class GraphRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
+class GraphRegressor(_Regressor):
     """Predicts one or several values of whole graphs; arguments as of `NodeRegressor`."""
 
-    kind = "regression"
     level = "graph"

@@ -147,9 +147,9 @@ def greedy_weights(outputs: Sequence[Tensor], y: Tensor, quality: Quality) -> li
     may come several times. Of the averages on this way the one with the lowest loss is kept, among
     those whose metric is within one standard error of the best one's.
 
-    Few rows tell models apart poorly. So with n rows, fewer than 1,000, the share 100 / (100 + n) of
-    the weight goes in equal parts to all models whose own metric is within one standard error of
-    the best model's.
+    Few rows tell models apart poorly. So with n rows, fewer than 1,000, the share 100 / (100 + n)
+    of the weight goes in equal parts to all models whose own metric is within one standard error
+    of the best model's.
 
     Args:
         outputs: Of each model, `[rows, outputs]`.

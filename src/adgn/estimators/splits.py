@@ -168,8 +168,9 @@ def _stratified(
 
 def _latest(time: pa.Array, rows: Rows, share: float) -> tuple[Rows, Rows]:
     """Rows without a time are taken as early ones."""
-    order = pc.sort_indices(time.take(pa.array(rows)), null_placement="at_start")
-    ordered = rows[order.to_numpy()]
+    times = time.take(pa.array(rows))
+    order = pc.sort_indices(times).to_numpy()  # with those without a time last
+    ordered = rows[np.roll(order, times.null_count)]
     cut = len(rows) - _count(len(rows), share)
     return ordered[:cut], ordered[cut:]
 

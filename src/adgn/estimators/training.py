@@ -140,8 +140,8 @@ def train_candidate(
     Args:
         problem: What is to be learnt.
         candidate: The network.
-        folder: Where its run directory goes; a run that is there, of the same data and
-            configuration, goes on. `None`: nothing is written.
+        folder: Where its run directory goes, whose name says which network and data it is about; a
+            run that is there goes on. `None`: nothing is written.
         deadline: When to stop at the latest; a network that was not finished is not used.
         observers: Told about every step and epoch.
     """
@@ -154,8 +154,8 @@ def train_candidate(
             candidate.name, candidate.direction, seconds=time.monotonic() - started, **known
         )
 
-    run_dir = None if folder is None else folder / candidate.name
     with in_memory_task(problem.data(candidate.direction), problem.encoder.kind) as task:
+        run_dir = None if folder is None else folder / f"{candidate.name}-{task}"
         config = resolve_config(problem.configuration(candidate, task))
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
@@ -214,8 +214,6 @@ def search(
     """
     started = time.monotonic()
     name = f"{candidate.name}-search"
-    place = folder / name
-    place.mkdir(parents=True, exist_ok=True)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     stop = threading.Event()
     timer = threading.Timer(max(0.0, deadline - started), stop.set)
@@ -226,6 +224,8 @@ def search(
     ):
         # A trial that learns nothing has a bad score, and that is all there is to say about it.
         warnings.simplefilter("ignore")
+        place = folder / f"{name}-{task}"
+        place.mkdir(parents=True, exist_ok=True)
         base = resolve_config(problem.configuration(candidate, task))
         settings = base.model_dump(mode="json")
         definition = StudyDefinition(
