@@ -41,10 +41,10 @@ else:
 __all__ = [
     "CATALOGUE", "NODE_DATASETS", "PAPER_DATA_SEEDS", "PUBLISHED_COLUMNS", "TARGETS",
     "TOPOLOGIES", "ConstantScore", "DamagedFileError", "DataError", "DatasetInfo",
-    "ExampleTables", "Features", "FileState", "Graph", "GraphInputError",
-    "GraphPropertyDataset", "GraphTransfer", "MissingFileError", "NodeDataset", "NodeSplit",
-    "PackedDataset", "PackedGraphs", "Preprocessing", "PropertySettings", "PropertyTarget",
-    "TargetEncoder", "TreeNeighborsMatch", "constant_predictor_score", "data_root",
-    "example_tables", "find_dataset", "find_target", "fixed_split", "largest_component", "load",
+    "ExampleTables", "Features", "FileState", "Graph", "GraphInputError", "GraphPropertyDataset",
+    "GraphTransfer", "MissingFileError", "NodeDataset", "NodeSplit", "PackedDataset",
+    "PackedGraphs", "Preprocessing", "PropertySettings", "PropertyTarget", "TargetEncoder",
+    "TreeNeighborsMatch", "constant_predictor_score", "data_root", "example_tables",
+    "find_dataset", "find_target", "fixed_split", "largest_component", "load",
     "num_fixed_splits", "prepare", "split_per_class", "verify",
 ]  # fmt: skip
