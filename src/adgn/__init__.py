@@ -10,6 +10,7 @@ if TYPE_CHECKING:  # imported on first use: torch takes seconds
         analysis,
         bench,
         data,
+        estimators,
         experiments,
         graph,
         nn,
@@ -22,6 +23,13 @@ if TYPE_CHECKING:  # imported on first use: torch takes seconds
     from adgn._version import __version__
     from adgn.analysis.subject import analyze
     from adgn.data import Graph
+    from adgn.estimators import (
+        GraphClassifier,
+        GraphRegressor,
+        NodeClassifier,
+        NodeRegressor,
+        load,
+    )
     from adgn.nn import ADGN, AntiSymmetricConv, build_model
     from adgn.selection import select
     from adgn.training import (
@@ -42,6 +50,10 @@ __all__ = [
     "ADGN",
     "AntiSymmetricConv",
     "Graph",
+    "GraphClassifier",
+    "GraphRegressor",
+    "NodeClassifier",
+    "NodeRegressor",
     "RunResult",
     "TrainConfig",
     "Trainer",
@@ -51,9 +63,11 @@ __all__ = [
     "bench",
     "build_model",
     "data",
+    "estimators",
     "evaluate",
     "experiments",
     "graph",
+    "load",
     "load_plugin",
     "nn",
     "predict",

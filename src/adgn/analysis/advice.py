@@ -22,7 +22,7 @@ _LARGEST_STEP = 1.0
 
 @dataclass(frozen=True)
 class Thresholds:
-    r"""Where the verdict turns, as growth of a random perturbation over all layers.
+    """Where the verdict turns, as growth of a random perturbation over all layers.
 
     Attributes:
         dissipative: Below this growth the network forgets: most of what was put in is gone.

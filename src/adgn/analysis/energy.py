@@ -88,13 +88,8 @@ def energy_by_layer(
 ) -> EnergyByLayer:
     r"""The Dirichlet energy $E(\mathbf{X}(\ell))$ after each layer: over-smoothing as a number.
 
-    Args:
-        model: Any model whose states are known by layer, see
-            [`layer_states`][adgn.analysis.layer_states].
-        x: Features, `[N, in_channels]`.
-        edge_index: The graph.
-        edge_weight: `[E]`, optional.
-        scaling: As in [`dirichlet_energy`][adgn.analysis.dirichlet_energy].
+    The arguments are those of [`layer_states`][adgn.analysis.layer_states], and `scaling` that of
+    [`dirichlet_energy`][adgn.analysis.dirichlet_energy].
 
     Example:
         >>> from adgn.nn import ADGN

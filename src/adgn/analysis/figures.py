@@ -29,11 +29,6 @@ def eigenvalue_figure(
 
     For an anti-symmetric model the eigenvalues $\lambda$ of the right-hand side with the region
     $|1 + \epsilon\lambda| \le 1$; for others the eigenvalues $\mu$ of the layer with $|\mu| \le 1$.
-
-    Args:
-        node: The spectrum of the nodes' own states.
-        layer: The spectrum of the whole layer.
-        title: Above the picture.
     """
     groups: list[tuple[str, Tensor]] = []
     epsilon = None if node is None else node.epsilon
@@ -70,12 +65,7 @@ def eigenvalue_figure(
 
 
 def sensitivity_figure(profiles: Mapping[str, DistanceProfile], title: str = "") -> Figure:
-    r"""$\|\partial\mathbf{x}_v(L) / \partial\mathbf{x}_u(0)\|$ against distance, one line a model.
-
-    Args:
-        profiles: By model name.
-        title: Above the picture.
-    """
+    r"""$\|\partial\mathbf{x}_v(L) / \partial\mathbf{x}_u(0)\|$ by distance, one line a model."""
     lines = {name: (p.distance, p.mean) for name, p in profiles.items()}
     return _log_lines(
         lines, "distance from u to v (hops)", "sensitivity ‖∂x$_v$(L) / ∂x$_u$(0)‖", title
@@ -110,19 +100,11 @@ def save_figure(figure: Figure, stem: Path) -> tuple[Path, Path]:
 
 
 def write_figures(
-    diagnoses: Mapping[str, Diagnosis],
-    profiles: Mapping[str, DistanceProfile],
-    folder: Path,
+    diagnoses: Mapping[str, Diagnosis], profiles: Mapping[str, DistanceProfile], folder: Path
 ) -> list[Path]:
-    """Writes each figure as PNG and SVG; a measurement that is missing leaves its line out.
+    """Writes each figure as PNG and SVG, and returns the files; missing measurements have no line.
 
-    Args:
-        diagnoses: By model name; one figure of eigenvalues for each.
-        profiles: Sensitivity against distance, by model name.
-        folder: Where the files go; made where it is not there.
-
-    Returns:
-        The files.
+    Both mappings are by model name; `profiles` has sensitivity against distance.
     """
     figures: dict[str, Figure] = {}
     for name, found in diagnoses.items():

@@ -128,16 +128,15 @@ def layer_spectrum(
         if is_antisymmetric(propagation):
             epsilon = antisymmetric_layers(propagation)[layer - 1].epsilon
         size = before.numel()
-        note = ""
         if method == "exact" and size > EXACT_LIMIT:
             raise ValueError(
                 f"method='exact' with {before.size(0)} nodes × {before.size(1)} channels: "
                 f"{_exact_cost(size)}; the limit is {EXACT_LIMIT}. Use method='matrix-free'"
             )
+        large = method == "auto" and size > EXACT_LIMIT
+        note = f"Extreme eigenvalues only: {_exact_cost(size)}." if large else ""
         if method == "auto":
-            method = "exact" if size <= EXACT_LIMIT else "matrix-free"
-            if method == "matrix-free":
-                note = f"Extreme eigenvalues only: {_exact_cost(size)}."
+            method = "matrix-free" if large else "exact"
         if method == "exact":
             found = torch.linalg.eigvals(dense_jacobian(before, after))
         else:
@@ -148,13 +147,8 @@ def layer_spectrum(
 
 def dense_jacobian(before: Tensor, after: Tensor) -> Tensor:
     """`[after.numel(), before.numel()]`; one vector-Jacobian product for each row."""
-    rows = []
-    direction = torch.zeros_like(after)
-    flat = direction.view(-1)
-    for index in range(after.numel()):
-        flat[index] = 1.0
-        rows.append(pull_back(before, after, direction).flatten())
-        flat[index] = 0.0
+    directions = torch.eye(after.numel(), dtype=after.dtype, device=after.device)
+    rows = [pull_back(before, after, d.view_as(after)).flatten() for d in directions]
     return torch.stack(rows)
 
 

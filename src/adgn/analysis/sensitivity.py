@@ -141,14 +141,8 @@ def sensitivity_by_distance(
 ) -> DistanceProfile:
     """The sensitivity of several nodes (all by default) grouped by distance.
 
-    Args:
-        model: As in [`sensitivity`][adgn.analysis.sensitivity].
-        x: Features.
-        edge_index: The graph.
-        nodes: The nodes whose last state is looked at; all of them by default.
-        edge_weight: `[E]`, optional.
-        probes: As in `sensitivity`.
-        seed: For the probes.
+    `nodes` are those whose last state is looked at; the other arguments are those of
+    [`sensitivity`][adgn.analysis.sensitivity].
 
     Example:
         >>> from adgn.nn import ADGN
@@ -183,15 +177,7 @@ def sensitivity_by_depth(
 ) -> Tensor:
     r"""$\|\partial\mathbf{x}_v(\ell) / \partial\mathbf{x}_u(0)\|_F$, `[L + 1, N]`: layer by layer.
 
-    Args:
-        model: Any model whose states are known by layer, see
-            [`layer_states`][adgn.analysis.layer_states].
-        x: Features.
-        edge_index: The graph.
-        node: The node $v$.
-        edge_weight: `[E]`, optional.
-        probes: As in [`sensitivity`][adgn.analysis.sensitivity].
-        seed: For the probes.
+    The arguments are those of [`sensitivity`][adgn.analysis.sensitivity].
 
     Example:
         >>> from adgn.nn import ADGN
@@ -232,11 +218,10 @@ def _row_norms(start: Tensor, end: Tensor, node: int, probes: int | None, seed: 
         generator = torch.Generator().manual_seed(seed)
         drawn = torch.randn(probes, channels, generator=generator, dtype=torch.float64)
         directions = (drawn / probes**0.5).to(end)
-    row = end[node]
     # In double precision: squares of small sensitivities would underflow in single.
     squared = torch.zeros(start.size(0), dtype=torch.float64, device=start.device)
     for direction in directions:
-        squared += pull_back(start, row, direction).double().square().sum(-1)
+        squared += pull_back(start, end[node], direction).double().square().sum(-1)
     return squared.sqrt()
 
 

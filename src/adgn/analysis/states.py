@@ -148,7 +148,8 @@ def measuring(model: nn.Module) -> Iterator[None]:
 
     Frozen weights spare each backward pass the gradients of the weights.
     """
-    check_weights(model)
+    for name, weight in model.named_parameters():
+        check_finite(name, weight)
     training = [(module, module.training) for module in model.modules()]
     trainable = [(weight, weight.requires_grad) for weight in model.parameters()]
     model.eval()
@@ -161,12 +162,6 @@ def measuring(model: nn.Module) -> Iterator[None]:
             module.training = mode
         for weight, needs in trainable:
             weight.requires_grad_(needs)
-
-
-def check_weights(model: nn.Module) -> None:
-    """Raises where a weight of `model` is not finite, and says which."""
-    for name, weight in model.named_parameters():
-        check_finite(name, weight)
 
 
 def in_double(

@@ -85,9 +85,8 @@ def diagnose(
 
     The verdict is the growth $g(L)$ of a random perturbation of the first states over all layers
     ([`perturbation_growth`][adgn.analysis.perturbation_growth]): above 10 the network is called
-    exploding, below 0.2 dissipative, and stable and non-dissipative in between. All other
-    measurements are given beside it. A proposal to change $\epsilon$ or $\gamma$ is measured on a
-    copy of the model before it is made.
+    exploding, below 0.2 dissipative, and stable and non-dissipative in between. Proposals to change
+    $\epsilon$ or $\gamma$ are measured on a copy of the model before they are made.
 
     Args:
         model: A `GraphNetwork`, or a propagation.
@@ -178,9 +177,8 @@ def _sensitivity_line(reach: Sensitivity) -> str:
         line += "the first states arrives at its last"
     elif far > 0:
         felt = int((profile.mean > 0).nonzero().max())
-        line += f", {float(profile.mean[1]):.3g} at distance 1"
-        if felt > 1:
-            line += f", {float(profile.mean[felt]):.3g} at distance {int(profile.distance[felt])}"
+        for at in (1, felt) if felt > 1 else (1,):
+            line += f", {float(profile.mean[at]):.3g} at distance {int(profile.distance[at])}"
         line += (
             f"; at least 1 % of its largest value up to distance {profile.reach()} of "
             f"{int(profile.distance[far])}"

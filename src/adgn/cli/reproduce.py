@@ -27,8 +27,8 @@ def reproduce(
         str,
         Option(
             metavar="smoke|laptop|paper",
-            help="Minutes and meaningless numbers; a small search and the paper's runs; everything "
-            "the paper did.",
+            help="Minutes and meaningless numbers; a search by halving and the paper's runs; "
+            "everything the paper did.",
         ),
     ] = "laptop",
     models: Annotated[
@@ -68,7 +68,10 @@ def reproduce(
         str | None, Option(help="For --budget paper: a database URL for the studies.")
     ] = None,
     show: Annotated[
-        bool, Option("--list", help="List experiments, rows, columns and runs, and stop.")
+        bool,
+        Option(
+            "--list", help="List experiments, rows, columns, runs, hours used and left, and stop."
+        ),
     ] = False,
 ) -> None:
     """Measure the paper's tables and figures, cell by cell.
@@ -86,12 +89,13 @@ def reproduce(
     """
     from adgn.cli.reproduction_progress import show_reproduction
     from adgn.experiments.api import reproduce as run_reproduction
-    from adgn.experiments.budgets import find_budget
+    from adgn.experiments.budgets import BUDGETS, find_budget
 
     names, keys = _names(models), _names(columns)
     if show:
         find_budget(budget, "property")  # a wrong name is told, though all budgets are listed
-        _list(experiments or [], names, keys)
+        places = {name: Path("reproduction") / name for name in BUDGETS}
+        _list(experiments or [], names, keys, places if out is None else {**places, budget: out})
         return
     place = out if out is not None else Path("reproduction") / budget
     try:
@@ -147,19 +151,28 @@ def _print(result: "Reproduction") -> None:
 
 
 def _list(
-    experiments: list[str], models: list[str] | None, columns_wanted: list[str] | None
+    experiments: list[str],
+    models: list[str] | None,
+    columns_wanted: list[str] | None,
+    places: dict[str, Path],
 ) -> None:
     from adgn.experiments.summary import listing
 
     out = console()
-    for entry in listing(experiments, models, columns_wanted):
+    for entry in listing(experiments, models, columns_wanted, places):
         out.print(entry.title, style="bold", markup=False)
         out.print(entry.summary, markup=False, soft_wrap=not out.is_terminal)
         outline = Table.grid(padding=(0, 2, 0, 0))  # long texts wrap beside their labels
         for label, text in entry.about:
             outline.add_row(label, escape(text))
         out.print(outline)
-        print_table(
-            ("budget", "cells", "configurations tried", "final runs", "time"), entry.budgets
-        )
+        columns = ("budget", "cells", "configurations", "final runs", "time", "used", "left")
+        print_table(columns, entry.budgets)
         out.print()
+    out.print(
+        "time: hours of one core (of all cores for times per epoch), about; searches without early "
+        "stopping. used, left: by the records in "
+        + ", ".join(str(place) for place in places.values()),
+        markup=False,
+        soft_wrap=not out.is_terminal,
+    )

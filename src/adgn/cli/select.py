@@ -13,6 +13,7 @@ from adgn.cli.train import published_text
 
 if TYPE_CHECKING:
     from adgn.selection import SelectionResult
+    from adgn.selection.forecast import Forecast
     from adgn.selection.protocols import Summary
 
 __all__ = ["select"]
@@ -55,13 +56,29 @@ def select(
     prune: Annotated[
         str | None,
         Option(
-            metavar="asha|none",
-            help="Stop trials that are not among the best third after 1, 3, 9, … of their runs. "
-            "Default: none.",
+            metavar="halving|asha|none",
+            help="Halving: all train for a few epochs, the best go on to more, from where they "
+            "paused. Asha: stop trials that are not among the best third after 1, 3, 9, … of their "
+            "runs. Default: none.",
+        ),
+    ] = None,
+    first_rung: Annotated[
+        int | None,
+        Option(
+            metavar="EPOCHS",
+            help="With halving, how long all configurations train. Default: a 27th of the task's "
+            "epochs, or half its patience where that is less.",
         ),
     ] = None,
     trials: Annotated[
         int | None, Option(help="How many trials. Default: all of a grid, 50 of another search.")
+    ] = None,
+    hours: Annotated[
+        float | None,
+        Option(
+            help="How long the search may take: as many configurations are drawn at random as "
+            "that allows. Default: any.",
+        ),
     ] = None,
     workers: Annotated[int, Option(help="Trials that run at a time.")] = 1,
     executor: Annotated[
@@ -122,14 +139,18 @@ def select(
 
         adgn select texas --model adgn --space compact --workers 2
 
-        adgn select sssp --space paper --prune asha --study sssp-paper
+        adgn select sssp --space paper --prune halving --study sssp-paper
 
         adgn select --study sssp-paper
     """
-    from adgn.cli.selection_progress import show_study
+    from adgn.cli.selection_progress import cost_lines, show_study
     from adgn.selection import select as run_selection
     from adgn.training import parse_setting
     from adgn.training.config import merged
+
+    def tell_cost(cost: "Forecast") -> None:
+        for line in cost_lines(cost):
+            say(line, to=error_console())
 
     chosen: dict[str, Any] | None = None
     for setting in settings or ():
@@ -142,7 +163,9 @@ def select(
                 space=space,
                 search=search,  # type: ignore[arg-type]
                 prune=prune,  # type: ignore[arg-type]
+                first_rung=first_rung,
                 trials=trials,
+                hours=hours,
                 workers=workers,
                 executor=executor,  # type: ignore[arg-type]
                 ray_address=ray_address,
@@ -159,6 +182,7 @@ def select(
                 grace=grace,
                 callback=callback,
                 progress=progress,
+                tell_cost=tell_cost if hours is not None or prune == "halving" else None,
             )
     except KeyboardInterrupt:
         say("stopped; nothing is lost. The same command goes on", to=error_console())

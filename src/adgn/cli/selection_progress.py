@@ -10,8 +10,9 @@ from rich.table import Table
 
 from adgn.cli.progress import Share, show_work
 from adgn.selection import StudyStatus
+from adgn.selection.forecast import Forecast
 
-__all__ = ["show_study", "time_left"]
+__all__ = ["cost_lines", "show_study", "time_left"]
 
 
 def time_left(status: StudyStatus, first: StudyStatus, seconds: float) -> float | None:
@@ -22,8 +23,42 @@ def time_left(status: StudyStatus, first: StudyStatus, seconds: float) -> float 
         first: The study when this began.
         seconds: What has passed since then.
     """
-    done = status.done - first.done
-    return None if done < 1 else (status.total - status.done) * seconds / done
+    done, total = status.work
+    since = done - first.work[0]
+    return None if since <= 0 else (total - done) * seconds / since
+
+
+def cost_lines(cost: Forecast) -> list[str]:
+    """What a search will cost, in words."""
+    count = f"{cost.configurations:,} configurations"
+    if cost.configurations < cost.space:
+        count = f"{cost.configurations:,} of {cost.space:,} configurations, drawn at random"
+    given = "" if cost.limit is None else f"in {cost.limit:g} h: "
+    lines = [f"{given}{count}"]
+    if len(cost.rungs) > 1:
+        parts = zip(cost.counts, cost.rungs, strict=True)
+        lines.append("rungs: " + ", ".join(f"{number} to {rung}" for number, rung in parts))
+    several = "1 worker" if cost.workers == 1 else f"{cost.workers} workers"
+    lines.append(
+        f"cost: {sum(cost.epochs):,} epochs of {cost.seconds_per_epoch:.3g} s (measured), "
+        f"{_hours(cost.hours)} with {several}"
+        + (f", {_hours(cost.most_hours)} if the largest go on" if len(cost.rungs) > 1 else "")
+        + "; early stopping makes it less"
+    )
+    return lines
+
+
+def _hours(hours: float) -> str:
+    return f"{hours:.1f} h" if hours >= 0.95 else f"{60 * hours:.1f} min"
+
+
+def _rungs(status: StudyStatus) -> str:
+    """How full each rung is, such as `50 epochs 96/96, 450 epochs 12/32`."""
+    return ", ".join(
+        f"{rung.epochs} epochs{f' × {rung.runs}' if rung.runs > 1 else ''} "
+        f"{rung.done}/{rung.planned}"
+        for rung in status.rungs
+    )
 
 
 def _clock(seconds: float | None) -> str:
@@ -45,9 +80,12 @@ def _table(label: str, status: StudyStatus, best: str, passed: str, left: str) -
     for column in cells:
         table.add_column(column, justify="right")
     table.add_row(*cells.values())
+    captions = [f"rungs: {_rungs(status)}"] if status.rungs else []
     if status.best_params:
         values = ", ".join(f"{key}={value}" for key, value in status.best_params.items())
-        table.caption = f"best: {escape(values)}"
+        captions.append(f"best: {escape(values)}")
+    if captions:
+        table.caption = "\n".join(captions)
         table.caption_justify = "left"
     return table
 
@@ -67,7 +105,8 @@ def show_study(label: str) -> Iterator[tuple[Callable[[StudyStatus], None], Shar
         display.draw(_table(label, status, best, _clock(passed), left))
         display.line_in_pipe(
             f"{label}: {status.done} of {status.total} trials done, {status.running} running, "
-            f"{status.pruned} pruned, {status.failed} failed, best {best}, time left {left}",
+            f"{status.pruned} pruned, {status.failed} failed, best {best}, time left {left}"
+            + (f"; {_rungs(status)}" if status.rungs else ""),
             last=status.finished,
             about=status,
         )

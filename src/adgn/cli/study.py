@@ -69,6 +69,11 @@ def _show(
         f"{status.pruned} pruned, {status.failed} failed; {status.running} running, "
         f"{status.waiting} waiting"
     )
+    if status.rungs:
+        say("\nrungs")
+        counts = [(r.epochs, r.runs, r.planned, r.done, r.failed) for r in status.rungs]
+        head = ("epochs", "runs", "configurations", "done", "failed")
+        print_table(head, [[str(count) for count in rung] for rung in counts])
     if status.complete:
         say("\nbest configurations")
         print_table(*best_table(study, definition, count))

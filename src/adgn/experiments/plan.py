@@ -7,11 +7,12 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
-from adgn.experiments.budgets import SEARCH_SEED, Budget, find_budget
+from adgn.experiments.budgets import SEARCH_SEED, Budget, Search, find_budget
 from adgn.experiments.definition import Column, Experiment, Row
 from adgn.experiments.records import FORMAT, Cell, Published
 from adgn.experiments.tables import find_experiment
-from adgn.selection import Protocol, Run, named_space, protocol_of
+from adgn.selection import Protocol, Run, grid_size, named_space, protocol_of
+from adgn.selection.halving import planned_epochs, rungs_of
 from adgn.selection.spaces import check_space, nested
 from adgn.tasks.spaces import SearchSpace
 from adgn.training import TrainConfig, resolve_config
@@ -79,8 +80,13 @@ class CellPlan:
         """What is searched: what the row or column fixes is not."""
         if self.budget.search is None:
             return None
+        most = self.budget.search.most
         named = named_space(self.budget.search.space, self.column.task, self.row.model)
-        free = {key: values for key, values in named.items() if key not in self.fixed}
+        free = {
+            key: [value for value in values if key not in most or value <= most[key]]
+            for key, values in named.items()
+            if key not in self.fixed
+        }
         one = next(iter(named))  # where nothing is free, a study of the one configuration
         return check_space(free or {one: [self.fixed[one]]}, self.base.model_dump(mode="json"))
 
@@ -96,6 +102,44 @@ class CellPlan:
     def config(self, settings: Mapping[str, Any], run: Run) -> TrainConfig:
         """The configuration of a run."""
         return resolve_config(self.base, nested(settings), run.settings())
+
+    @property
+    def tried(self) -> int:
+        """How many configurations the search tries."""
+        search, space = self.budget.search, self.space
+        if search is None or space is None:
+            return 0
+        return min(search.trials or grid_size(space), grid_size(space))
+
+    @cached_property
+    def search_epochs(self) -> int:
+        """How many epochs the search trains, without early stopping."""
+        search = self.budget.search
+        if search is None:
+            return 0
+        usual = protocol_of(self.base)
+        protocol = protocol_of(self.base, usual.seeds[: search.seeds], search.splits)
+        runs, loop = len(protocol.runs()), self.base.loop
+        if search.prune == "none":
+            return self.tried * runs * (search.max_epochs or loop.max_epochs)
+        patience = self.base.stopping.patience
+        rungs = rungs_of(loop.max_epochs, patience, runs, evaluate_every=loop.evaluate_every)
+        return sum(planned_epochs(self.tried, rungs))
+
+    def seconds_left(self, cell: Cell | None) -> float | None:
+        """About how long the cell will take from here on, one thread; `None`: not known."""
+        usual = self.budget.seconds_per_cell
+        if cell is not None and self.next_step(cell) is None:
+            return 0.0
+        times = (
+            [] if cell is None else [run.seconds for run in cell.runs if run.seconds is not None]
+        )
+        if times:  # measured ones are better than the usual ones
+            return sum(times) / len(times) * (self.planned_runs - len(times))
+        if usual is None or self.budget.study_per_cell:
+            return None
+        searched = cell is not None and cell.search is not None
+        return usual + (0.0 if searched else self.search_epochs * self.budget.seconds_per_epoch)
 
     def published(self) -> Published | None:
         """The paper's number."""
@@ -142,7 +186,7 @@ class CellPlan:
         # Words and estimates do not count, and the settings are part of the configuration above.
         experiment, search = self.experiment, self.budget.search
         budget = {
-            "search": None if search is None else [asdict(search), SEARCH_SEED],
+            "search": None if search is None else [_described(search), SEARCH_SEED],
             "seeds": self.budget.seeds,
             "splits": self.budget.splits,
             "whole_selection": self.budget.study_per_cell,  # so named in cells that are there
@@ -160,6 +204,13 @@ class CellPlan:
             "config": config,
         }
         return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _described(search: Search) -> dict[str, Any]:
+    """A search as data. What was added later is there only where it is used: the fingerprints of
+    cells that do without it are what they were."""
+    added = {"prune": "none", "most": {}}
+    return {key: value for key, value in asdict(search).items() if value != added.get(key, ...)}
 
 
 def planned_columns(experiment: Experiment, budget: Budget) -> tuple[Column, ...]:

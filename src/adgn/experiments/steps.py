@@ -23,6 +23,7 @@ from adgn.experiments.results import ResultsDirectory
 from adgn.selection import Run, SelectionResult, grid_size, protocol_of, select
 from adgn.selection.errors import ExecutorError, StorageError
 from adgn.selection.executors import Poll
+from adgn.selection.halving import Rung, planned_counts
 from adgn.selection.replicate import StopCallback, held, read_scores, replicate, run_record
 from adgn.selection.worker import WorkerSpec, work
 from adgn.training import Callback, Interrupted, RunDirectory, Trainer, shared_data, to_toml, train
@@ -160,7 +161,8 @@ def _with_settings(
         study=f"{plan.experiment.name}-{plan.name}",
         settings=base,
         search="random",
-        trials=search.trials or grid_size(plan.space or {}),
+        prune=search.prune,
+        trials=plan.tried,
         executor=_InProcessExecutor(stop),
         seeds=seeds,
         splits=search.splits,
@@ -169,7 +171,7 @@ def _with_settings(
         evaluate_test=False,
     )
     shutil.rmtree(folder / "runs", ignore_errors=True)  # large, and not needed
-    about = _search_record(plan, result, _how(plan, search, result.counts["total"], len(seeds)))
+    about = _search_record(plan, result, _how(plan, search, result, len(seeds)))
     return cell.model_copy(update={"search": about, "settings": result.settings})
 
 
@@ -181,7 +183,7 @@ def _select(plan: CellPlan, folder: Path, **options: Any) -> SelectionResult:
 def _search_record(plan: CellPlan, result: SelectionResult, how: str) -> SearchRecord:
     return SearchRecord(
         space=plan.space or {},
-        trials=result.counts["total"],
+        trials=plan.tried,
         failed=result.counts["failed"],
         how=how,
         seconds=result.record["trial_seconds"],
@@ -192,13 +194,17 @@ def _no_search(how: str) -> SearchRecord:
     return SearchRecord(trials=0, failed=0, how=how, seconds=0.0)
 
 
-def _how(plan: CellPlan, search: Search, trials: int, seeds: int) -> str:
-    size, splits = grid_size(plan.space or {}), search.splits or ()
+def _how(plan: CellPlan, search: Search, result: SelectionResult, seeds: int) -> str:
+    size, trials, splits = grid_size(plan.space or {}), plan.tried, search.splits or ()
     tried = f"all {size}" if trials >= size else f"random search, {trials} of {size}"
     parts = [f"{tried} configurations", f"{seeds} initialisation{'s' if seeds > 1 else ''}"]
     if splits:
         parts.append(f"split{'s' if len(splits) > 1 else ''} {', '.join(map(str, splits))}")
     parts.append(f"at most {search.max_epochs or plan.base.loop.max_epochs} epochs")
+    rungs = [Rung(**rung) for rung in result.record["rungs"]]
+    if rungs:
+        counts = zip(planned_counts(trials, rungs), rungs, strict=True)
+        parts.append("halving: " + ", ".join(f"{count} to {rung}" for count, rung in counts))
     return ", ".join(parts)
 
 

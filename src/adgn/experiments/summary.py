@@ -1,14 +1,15 @@
 """Tables of results and of plans, as text."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from adgn.experiments.api import plan_cells
 from adgn.experiments.budgets import BUDGETS
 from adgn.experiments.driver import Job
 from adgn.experiments.plan import CellPlan
-from adgn.experiments.records import Moments
-from adgn.selection import grid_size
+from adgn.experiments.records import Cell, Moments
+from adgn.experiments.results import ResultsDirectory
 
 Table = tuple[str, list[str], list[list[str]]]
 
@@ -60,9 +61,15 @@ def _shown(job: Job) -> str:
 
 
 def listing(
-    experiments: Sequence[str], models: Sequence[str] | None, columns: Sequence[str] | None = None
+    experiments: Sequence[str],
+    models: Sequence[str] | None,
+    columns: Sequence[str] | None = None,
+    places: Mapping[str, Path] | None = None,
 ) -> Iterator[Listing]:
-    """What there is to reproduce, per experiment."""
+    """What there is to reproduce, per experiment.
+
+    `places` has the results directories by budget, whose records say how much is done.
+    """
     # The full budget has all columns; another may have fewer, which is no mistake here.
     chosen = plan_cells(experiments, "paper", models, columns)
     for experiment in {plan.experiment.name: plan.experiment for plan in chosen}.values():
@@ -78,17 +85,31 @@ def listing(
             plans = [plan for plan in every if plan.row.key in rows and plan.column.key in keys]
             if plans:
                 about.append([budget, plans[0].budget.text])
-                budgets.append(_budget_line(budget, plans))
+                budgets.append(_budget_line(budget, plans, (places or {}).get(budget)))
         title = f"{experiment.name}: {experiment.title}"
         yield Listing(title, experiment.summary, about, budgets)
 
 
-def _budget_line(budget: str, plans: Sequence[CellPlan]) -> list[str]:
-    search, sizes = plans[0].budget.search, [grid_size(plan.space or {}) for plan in plans]
-    trials = 0 if search is None else sum(min(search.trials or size, size) for size in sizes)
+def _budget_line(budget: str, plans: Sequence[CellPlan], place: Path | None) -> list[str]:
+    tried = sum(plan.tried for plan in plans)
     runs = sum(plan.planned_runs for plan in plans)
-    seconds, time = plans[0].budget.seconds_per_cell, "unknown"
-    if seconds is not None:
-        cores = "all cores" if plans[0].experiment.kind == "seconds" else "one core"
-        time = f"{len(plans) * seconds / 3600:.1f} h on {cores}"
-    return [budget, str(len(plans)), str(trials), str(runs), time]
+    whole = [plan.seconds_left(None) for plan in plans]
+    cells: list[Cell | None] = [None] * len(plans)
+    if place is not None and place.exists():
+        results = ResultsDirectory(place)
+        cells = [results.cell(plan) for plan in plans]
+    used = sum(seconds_used(cell) for cell in cells if cell is not None)
+    left = [plan.seconds_left(cell) for plan, cell in zip(plans, cells, strict=True)]
+    hours = [_hours(whole), _hours([used]), _hours(left)]
+    return [budget, str(len(plans)), str(tried), str(runs), *hours]
+
+
+def seconds_used(cell: Cell) -> float:
+    """What the search and the runs of a cell have taken so far, by its records."""
+    searched = cell.search.seconds if cell.search is not None else None
+    return (searched or 0.0) + sum(run.seconds or 0.0 for run in cell.runs)
+
+
+def _hours(seconds: Sequence[float | None]) -> str:
+    known = [part for part in seconds if part is not None]
+    return f"{sum(known) / 3600:.1f} h" if len(known) == len(seconds) else "unknown"

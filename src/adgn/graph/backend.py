@@ -30,12 +30,6 @@ class Backend:
         instruction_set: What the native kernels are compiled for: `"avx512"`, `"avx2"` or
             `"baseline"`; empty for torch.
         threads: How many threads are used at most: torch's setting.
-
-    Example:
-        >>> with set_backend("torch"):
-        ...     found = backend()
-        >>> found.name, found.instruction_set
-        ('torch', '')
     """
 
     name: Literal["native", "torch"]

@@ -16,14 +16,12 @@ class GraphBlocks:
     """Many graphs side by side, from which batches are taken without sorting or normalising again.
 
     The operator of all graphs together is block-diagonal and built once; the operator of a batch
-    consists of rows of it, moved to their new places.
+    consists of rows of it, moved to their new places. The arguments are copied.
 
     Args:
         edge_index: `[2, E]`; the edges of all graphs, each node numbered among all nodes.
         node_ptr: `[graphs + 1]`; graph `g` has the nodes `node_ptr[g]` to `node_ptr[g + 1] - 1`.
         edge_weight: `[E]`, optional; of the dtype of the states that will be multiplied.
-
-    All of them are copied: what is written into them later is not seen.
 
     Example:
         >>> edges = torch.tensor([[0, 1, 2], [1, 0, 3]])  # graph 0: 0 ↔ 1, graph 1: 2 → 3

@@ -40,8 +40,7 @@ class lazy_property(Generic[Result]):  # noqa: N801 - used like functools.cached
     """A property that is worked out at its first use, without a lock.
 
     Up to Python 3.11 `functools.cached_property` holds a lock while it works, and a process forked
-    at that moment would wait for it for ever. Here two threads may both work it out; the results
-    are the same.
+    at that moment would wait for it for ever.
     """
 
     def __init__(self, work_out: Callable[[Any], Result]) -> None:
@@ -65,8 +64,7 @@ def tensor_state(tensor: Tensor) -> Hashable | None:
     """What differs after every write that torch counts and after `tensor.data = other`.
 
     `None` where nothing is known of writes: for tensors made in inference mode, and inside
-    `torch.func`. Writes into the same memory that torch does not count, through `tensor.data` or
-    NumPy, change nothing here. The state keeps no memory alive.
+    `torch.func`. The state keeps no memory alive.
     """
     if tensor.is_inference() or torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         return None
@@ -86,13 +84,10 @@ def _memory(tensor: Tensor) -> tuple[Hashable, ...]:
 
 
 class TensorCache:
-    """Remembers what was built from tensors, by identity and state of each tensor.
+    """Remembers what was built from tensors, by identity and state (`tensor_state`) of each.
 
-    A tensor that is passed again is recognised by being the same object in the same state; a
-    tensor changed in place is in another state (torch counts in-place writes) and is not, nor is
-    one whose `data` is another tensor's now. Writes that torch cannot count, through `tensor.data`
-    or shared NumPy memory, are not seen: call `clear` after such a write. Nothing here keeps a
-    tensor alive.
+    Writes that torch cannot count, through `tensor.data` or shared NumPy memory, are not seen: call
+    `clear` after such a write. Nothing here keeps a tensor alive.
     """
 
     def __init__(self) -> None:
@@ -117,10 +112,8 @@ class TensorCache:
             known = entries.get(full_key)
             if known is not None:
                 (known_state, known_others), built = known
-                if known_state == state and all(
-                    reference() is other
-                    for reference, other in zip(known_others, others, strict=True)
-                ):
+                same = (ref() is other for ref, other in zip(known_others, others, strict=True))
+                if known_state == state and all(same):
                     self.hits += 1
                     entries.move_to_end(full_key)
                     result: Result = built

@@ -8,12 +8,17 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from adgn.graph.adjacency import SPARSE_LAYOUTS, Adjacency, graph_operator, plain_edges
-from adgn.graph.checks import check_edge_weight, check_same_place
+from adgn.graph.checks import (
+    check_edge_weight,
+    check_same_place,
+    is_compiled,
+    is_traced,
+    records_sizes,
+)
 from adgn.graph.edges import edge_list
 from adgn.graph.kernels import multiply_transposed
 from adgn.graph.layout import SELF_LOOP_WEIGHT, Normalization, normalized
 from adgn.graph.operator import SparseOperator
-from adgn.graph.tracing import is_compiled, is_traced, records_sizes
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,8 +100,8 @@ def edge_operator(
     """The operator of [`graph_operator`][adgn.graph.graph_operator] as a list of edges.
 
     Args:
-        edge_index: The graph. While tracing it is not validated. A form without edges, such as a
-            sparse matrix, interrupts what `torch.compile` records.
+        edge_index: The graph, not validated while tracing. A form without edges, such as a sparse
+            matrix, interrupts what `torch.compile` records.
         edge_weight: `[E]`.
         normalization: See `graph_operator`.
         like: States `[..., N, channels]`.

@@ -3,6 +3,7 @@
 import functools
 import inspect
 import warnings
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -33,21 +34,21 @@ def multiply(operator: "SparseOperator", x: Tensor) -> Tensor:
         # Sparse products have no half-precision kernel on every device.
         with torch.autocast(x.device.type, enabled=False):
             return multiply(operator, x.to(operator.value.dtype))
-    if x.dim() == 2:
-        return _apply(operator.value, x, operator, False)
-    flat = x.movedim(-2, 0)
-    product = _apply(operator.value, flat.flatten(1), operator, False)
-    return product.view(rows, *flat.shape[1:]).movedim(0, -2)
+    return _as_columns(x, rows, lambda x: _apply(operator.value, x, operator, False))
 
 
 def multiply_transposed(operator: "SparseOperator", x: Tensor) -> Tensor:
     """`operatorᵀ @ x` for `x` of shape `[..., rows, channels]`, without a gradient."""
     csr, value = operator.pattern.transposed, operator.transposed_value.detach()
+    return _as_columns(x, csr.shape[0], lambda x: _csr_matmul(csr, value, x))
+
+
+def _as_columns(x: Tensor, rows: int, product: Callable[[Tensor], Tensor]) -> Tensor:
+    """The product with `[..., nodes, channels]`, whose leading dimensions become more channels."""
     if x.dim() == 2:
-        return _csr_matmul(csr, value, x)
+        return product(x)
     flat = x.movedim(-2, 0)
-    product = _csr_matmul(csr, value, flat.flatten(1))
-    return product.view(csr.shape[0], *flat.shape[1:]).movedim(0, -2)
+    return product(flat.flatten(1)).view(rows, *flat.shape[1:]).movedim(0, -2)
 
 
 def multiply_reference(operator: "SparseOperator", x: Tensor) -> Tensor:

@@ -9,8 +9,7 @@ from adgn.nn.aggregation import (
     unregister_aggregation,
 )
 from adgn.nn.antisymmetric import AntiSymmetricConv
-from adgn.nn.embedding import IntegerEmbedding
-from adgn.nn.network import GraphNetwork, Model
+from adgn.nn.network import GraphNetwork, IntegerEmbedding, Model
 from adgn.nn.registry import (
     ModelOptions,
     ModelSpec,

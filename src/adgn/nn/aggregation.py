@@ -11,8 +11,8 @@ from torch_geometric.nn import MessagePassing
 
 from adgn._util.registry import Registry
 from adgn.graph import Adjacency
+from adgn.graph.checks import records_sizes
 from adgn.graph.layout import Normalization
-from adgn.graph.tracing import records_sizes
 from adgn.nn import conv
 from adgn.nn.conv import GCN2Conv, GraphConvolution
 from adgn.nn.resolve import has_hooks
@@ -35,10 +35,8 @@ class LinearAggregation(GraphConvolution, MessagePassing):  # type: ignore[misc]
     Args:
         channels: The size $d$ of a node's state.
 
-    Shapes:
-        - **input:** states `[..., N, d]`, graph (see `adgn.graph.graph_operator`), edge
-          weights `[E]` (optional)
-        - **output:** `[..., N, d]`
+    Shapes: states `[..., N, d]`, graph (see `adgn.graph.graph_operator`), edge weights `[E]`
+    (optional) → `[..., N, d]`.
 
     Example:
         >>> class MeanAggregation(LinearAggregation):  # an operator makes an aggregation
@@ -119,11 +117,7 @@ class GCNIIAggregation(GraphConvolution, nn.Module):
     $$
 
     The residual is taken from the current states: A-DGN's own update carries the first ones on.
-
-    Args:
-        channels: The size of a node's state.
-        alpha: The share of a node's own state.
-        shared_weights: `False`: a second matrix for that share.
+    `alpha` is the share of a node's own state; `shared_weights=False`: a second matrix for it.
     """
 
     normalization: Normalization = "gcn"
@@ -151,12 +145,7 @@ class GCNIIAggregation(GraphConvolution, nn.Module):
 
 
 class GatedAggregation(conv.GatedGraphConv):
-    """One step of a [gated graph network](https://arxiv.org/abs/1511.05493) as an aggregation.
-
-    Args:
-        channels: The size of a node's state.
-        bias: Whether the GRU has biases.
-    """
+    """One step of a [gated graph network](https://arxiv.org/abs/1511.05493) as an aggregation."""
 
     def __init__(self, channels: int, *, bias: bool = True) -> None:
         super().__init__(channels, num_layers=1, bias=bias)
@@ -272,11 +261,8 @@ def _check_phi_kwargs(phi: str, aggregation: type[nn.Module], given: Mapping[str
     takes = ", ".join(options) or "no options"
     for name in given:
         if name not in options:
-            hint = (
-                f"; aggregations with edge features are {', '.join(_with_edge_features())}"
-                if name == "edge_dim"
-                else ""
-            )
+            hint = f"; aggregations with edge features are {', '.join(_with_edge_features())}"
+            hint = hint if name == "edge_dim" else ""
             raise ValueError(f"phi={phi!r} does not take {name}; it takes {takes}{hint}")
     for name, parameter in options.items():
         if parameter.default is inspect.Parameter.empty and name not in given:
@@ -308,10 +294,9 @@ def check_taken(phi: nn.Module, given: Mapping[str, Any]) -> None:
         return
     for name in given:
         if name not in parameters:
-            fitting = {
-                "edge_weight": " or use a phi that reads edge weights, such as phi='gcn'",
-                "edge_attr": " or use a phi that reads edge features, such as phi='gine'",
-            }.get(name, "")
+            other = {"edge_weight": "edge weights, such as phi='gcn'"}
+            other["edge_attr"] = "edge features, such as phi='gine'"
+            fitting = f" or use a phi that reads {other[name]}" if name in other else ""
             raise ValueError(
                 f"{name} was given, but phi={type(phi).__name__} does not take it (it takes "
                 f"{', '.join(parameters)}); leave {name} out{fitting}"

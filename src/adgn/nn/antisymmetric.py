@@ -47,17 +47,14 @@ class AntiSymmetricConv(nn.Module):
         phi_kwargs: Options for a `phi` given by name, such as `{"heads": 2}` for `"gat"`.
         memory: What is kept for the gradient: `"full"`: one number per entry of the states and
             iteration (for a `phi` other than `"sum"` and `"gcn"` all that autograd keeps of it);
-            `"checkpoint"`: far less for many iterations, for about a third more time (see
-            `adgn.nn.integration.integrate`). Such a `phi` is then called a second time in the
-            backward pass, with the random numbers and buffers of the first.
+            `"checkpoint"`: far less for many iterations, for about a third more time: steps are
+            computed a second time, with the random numbers and buffers of the first.
         integrator: How the differential equation is stepped: a name from
             `adgn.nn.integrators.INTEGRATORS` (`"euler"`, the update above) or a table.
 
-    Shapes:
-        - **input:** states `[N, d]` (for `sum` and `gcn` also `[..., N, d]`, several states on one
-          graph), graph as `[2, E]` tensor, `EdgeIndex`, sparse `[N, N]` matrix or operator, edge
-          weights `[E]` (optional)
-        - **output:** states of the input's shape
+    Shapes: states `[N, d]` (for `sum` and `gcn` also `[..., N, d]`, several states on one graph),
+    graph as `[2, E]` tensor, `EdgeIndex`, sparse `[N, N]` matrix or operator, edge weights `[E]`
+    (optional) → states of the input's shape.
 
     Example:
         >>> import torch
@@ -194,10 +191,8 @@ class AntiSymmetricConv(nn.Module):
                 x = step(field, x, self.epsilon, self.integrator)
             return x
 
-        def modules(first: int, last: int) -> list[object]:
-            return [self.phi, self.act]
-
-        return checkpointed(some_steps, x, num_steps, self.memory, modules)
+        modules = [self.phi, self.act]
+        return checkpointed(some_steps, x, num_steps, self.memory, lambda first, last: modules)
 
     def __repr__(self) -> str:
         phi = " ".join(str(self.phi).split())  # on one line
@@ -264,8 +259,8 @@ def as_one_integration(layers: Iterable[nn.Module]) -> list[AntiSymmetricConv] |
 
 def check_gamma(gamma: float) -> None:
     """Raises unless `gamma` is a finite number that is not negative."""
-    valid = isinstance(gamma, int | float) and not isinstance(gamma, bool)
-    if not valid or not 0 <= gamma < float("inf"):
+    number = isinstance(gamma, int | float) and not isinstance(gamma, bool)
+    if not number or not 0 <= gamma < float("inf"):
         raise ValueError(
             f"gamma={gamma!r} is not valid; it must be a finite number of at least 0 "
             "(a negative one would make the update unstable)"

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.autograd import forward_ad
 from torch.utils.checkpoint import checkpoint
 
-from adgn.graph.tracing import is_traced
+from adgn.graph.checks import is_traced
 
 Memory = Literal["full", "checkpoint"]
 MEMORIES: tuple[Memory, ...] = ("full", "checkpoint")
@@ -33,14 +33,9 @@ def checkpointed(
     steps between are computed a second time for the gradient, with the same random numbers. Inside
     of such steps, `torch.func` transforms, forward mode and tracing there are no checkpoints.
 
-    Args:
-        steps: Maps states, the first step and the last + 1 to the states after these steps.
-        x: The first states.
-        count: How many steps.
-        memory: `"full"` or `"checkpoint"`.
-        modules: Maps the first step and the last + 1 to what takes part in these steps. Of the
-            modules among it the second computation finds the buffers (such as the running
-            statistics of a batch normalisation) as the first one did, and leaves them as they are.
+    `modules` maps the first step and the last + 1 to what takes part in these steps. Of the modules
+    among it the second computation finds the buffers (such as the running statistics of a batch
+    normalisation) as the first one did, and leaves them as they are.
 
     Example:
         >>> x = torch.ones(1, requires_grad=True)

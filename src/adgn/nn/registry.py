@@ -16,11 +16,9 @@ if TYPE_CHECKING:
 class ModelOptions(BaseModel):
     """The options that every model has; a model's own come on top.
 
-    A field's default is the setting of the paper's experiments. Values are checked and never
-    converted.
+    A default is the setting of the paper's experiments. Values are checked and never converted.
 
     Example:
-        >>> from pydantic import Field
         >>> class MyOptions(ModelOptions):
         ...     alpha: float = Field(0.1, ge=0, le=1, description="the share of the first states")
         >>> options = MyOptions(dropout=0.5)
@@ -82,8 +80,6 @@ class ModelSpec:
         >>> spec = model_spec("grand")
         >>> spec.title, spec.receptive_field, spec.edge_features
         ('GRAND', '4L', False)
-        >>> [option.name for option in spec.describe_options()][:3]
-        ['epsilon', 'heads', 'adjoint']
         >>> spec.parse({"heads": 2}).epsilon  # what is not given has its default
         0.1
     """
@@ -114,14 +110,8 @@ class ModelSpec:
         common = ModelOptions.model_fields
         fields = self.options.model_fields
         ordered = [*(name for name in fields if name not in common), *common]
-        return [
-            OptionSpec(
-                name,
-                fields[name].get_default(call_default_factory=True),
-                fields[name].description or "",
-            )
-            for name in ordered
-        ]
+        defaults = {name: fields[name].get_default(call_default_factory=True) for name in ordered}
+        return [OptionSpec(n, defaults[n], fields[n].description or "") for n in ordered]
 
     def parse(self, options: Mapping[str, Any]) -> ModelOptions:
         """The options with defaults filled in; an error names the wrong one and lists all."""
@@ -267,23 +257,10 @@ def build_model(
         Traceback (most recent call last):
         ValueError: gcn has no option 'alpha'. gcn takes: act='tanh', ...
     """
-    model = model_spec(name).network(
-        in_channels,
-        hidden_channels,
-        out_channels,
-        num_layers,  # type: ignore[arg-type]
-        level=level,
-        **options,
-    )
-    model.configuration = {
-        "name": name,
-        "in_channels": in_channels,
-        "hidden_channels": hidden_channels,
-        "out_channels": out_channels,
-        "num_layers": num_layers,
-        "level": level,
-        **options,
-    }
+    sizes = {"in_channels": in_channels, "hidden_channels": hidden_channels}
+    sizes |= {"out_channels": out_channels, "num_layers": num_layers}
+    model = model_spec(name).network(*sizes.values(), level=level, **options)  # type: ignore[arg-type]
+    model.configuration = {"name": name, **sizes, "level": level, **options}
     return model
 
 

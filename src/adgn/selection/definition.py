@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from adgn.selection.errors import SelectionError, StudyMismatchError
+from adgn.selection.halving import Rung
 from adgn.selection.protocols import Protocol, Run
 from adgn.selection.spaces import grid_size, nested
 from adgn.tasks.spaces import SearchSpace
@@ -17,7 +18,7 @@ from adgn.training.configfile import config_differences
 from adgn.training.tasks import task_entry
 
 Search = Literal["grid", "random", "tpe"]
-Prune = Literal["asha", "none"]
+Prune = Literal["asha", "halving", "none"]
 DEFAULT_TRIALS = 50  # of a random or TPE search
 
 
@@ -30,7 +31,9 @@ class StudyDefinition(BaseModel):
         space: The lists of values.
         protocol: What a trial is.
         search: How configurations are proposed.
-        prune: Whether trials that look bad after some of their runs are stopped.
+        prune: Whether trials that look bad after some of their runs, or epochs, are stopped.
+        first_rung: The epochs of the first rung of halving, where they were chosen.
+        rungs: With halving: how far configurations train before they are compared.
         trials: How many trials a random or TPE search has; `None` for a grid.
         seed: Of the search.
         plugins: Files and modules of the user that were loaded; whoever goes on loads them.
@@ -45,6 +48,8 @@ class StudyDefinition(BaseModel):
     protocol: Protocol
     search: Search = "grid"
     prune: Prune = "none"
+    first_rung: int | None = None
+    rungs: tuple[Rung, ...] = ()
     trials: int | None = None
     seed: int = 0
     plugins: tuple[str, ...] = ()
@@ -105,11 +110,28 @@ class StudyDefinition(BaseModel):
                 f"of {self.task!r} is a single run here; use prune='none', or give several seeds"
             )
 
+        if self.prune == "halving" and self.search == "tpe":
+            raise SelectionError(
+                "prune='halving' begins with all configurations, which search='tpe' does not know "
+                "beforehand; use search='grid' or 'random'"
+            )
+        chosen = [key for key in ("loop.max_epochs", "loop.evaluate_every") if key in self.space]
+        if self.prune == "halving" and chosen:
+            raise SelectionError(
+                f"prune='halving' compares configurations after as many epochs each; take "
+                f"{chosen[0]} out of the space, or use prune='none'"
+            )
+        if self.first_rung is not None and self.prune != "halving":
+            raise SelectionError(
+                f"first_rung={self.first_rung} has no effect with prune={self.prune!r}; use "
+                "prune='halving'"
+            )
+
     def check_same(self, name: str, other: "StudyDefinition") -> None:
         """Raises unless `other` continues this study; only the number of trials may change."""
-        ours, theirs = (
-            d.model_dump(exclude={"trials", "space_name", "plugins"}) for d in (self, other)
-        )
+        # The rungs follow from the rest, by a rule that another version may have changed.
+        free = {"trials", "space_name", "plugins", "rungs"}
+        ours, theirs = (d.model_dump(exclude=free) for d in (self, other))
         differences = config_differences(ours, theirs)
         if differences:
             cut = (line if len(line) <= 120 else f"{line[:120]}…" for line in differences[:3])

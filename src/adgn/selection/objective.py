@@ -16,9 +16,11 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, Trial, TrialState
 
 from adgn.selection.definition import StudyDefinition, params_key
+from adgn.selection.halving import Entry
+from adgn.selection.paused_runs import curve_epochs, train_to
 from adgn.selection.protocols import Run
 from adgn.selection.replicate import held, read_scores, replicate, run_record
-from adgn.selection.study import kinds, sampler_for, trial_key
+from adgn.selection.study import kinds, sampler_for, trial_entry
 from adgn.training import DivergedError, Interrupted, TrainingError
 
 _POLL_SECONDS = 0.5
@@ -67,11 +69,12 @@ class TrialObjective:
         trial.set_user_attr("worker", self.worker)
         try:
             self._wait_for_an_earlier_one(trial, key)
-            answer = self._known_answer(trial, key)
+            answer = self._known_answer(trial, Entry(key, trial.user_attrs.get("rung", 0)))
             if answer is not None:
                 return self._repeat(trial, answer)
             with held(self.folder / "locks" / f"{key}.lock", self.stop):
-                return self._evaluate(trial, params, key)
+                evaluate = self._evaluate_rung if self.definition.rungs else self._evaluate
+                return evaluate(trial, params, key)
         except optuna.TrialPruned:
             raise
         except Interrupted:
@@ -96,9 +99,9 @@ class TrialObjective:
                 raise Interrupted("stopped while waiting for another worker's answer", 0)
             _end_lost_trials(trial.study)  # that worker may be dead, and nobody else about
 
-    def _known_answer(self, trial: Trial, key: str) -> FrozenTrial | None:
+    def _known_answer(self, trial: Trial, entry: Entry) -> FrozenTrial | None:
         for other, what in kinds(trial.study.get_trials(deepcopy=False), self.definition):
-            same = other.number != trial.number and trial_key(other, self.definition) == key
+            same = other.number != trial.number and trial_entry(other, self.definition) == entry
             if same and what in ("complete", "pruned", "failed"):
                 return other
         return None
@@ -144,6 +147,32 @@ class TrialObjective:
         if not self._may_be_selected(trial.study, scores):
             shutil.rmtree(place, ignore_errors=True)
         return value
+
+    def _evaluate_rung(self, trial: Trial, params: Mapping[str, Any], key: str) -> float:
+        """Goes on with the configuration's runs up to the rung; none of them is removed."""
+        definition, protocol = self.definition, self.definition.protocol
+        number: int = trial.user_attrs["rung"]
+        rung = definition.rungs[number]
+        should_stop = self._should_stop(trial)
+        runs = {
+            run: train_to(
+                rung.epochs,
+                definition.config(params, run),
+                self.folder / "runs" / key / run.name,
+                should_stop,
+            )
+            for run in protocol.runs()[: rung.runs]
+        }
+        split, metric = definition.metric_split, definition.metric
+        before = definition.rungs[number - 1].epochs if number else 0
+        if before < rung.epochs:  # in Optuna's dashboard, the way to the rung
+            for epoch in curve_epochs(before, rung.epochs, definition.base.loop.evaluate_every):
+                there = {run: seen.best(split, epoch)[metric] for run, seen in runs.items()}
+                trial.report(protocol.summary(there).mean, epoch)
+        records = [run_record(run, seen.scores(split), seen.facts) for run, seen in runs.items()]
+        trial.set_user_attr("runs", records)
+        final = {run: seen.best(split, rung.epochs)[metric] for run, seen in runs.items()}
+        return protocol.summary(final).mean
 
     def _should_stop(self, trial: Trial) -> Callable[[], bool]:
         """Says when the worker is to stop, or the trial was given to another one."""

@@ -18,7 +18,7 @@ from adgn.selection.objective import group_mean, trial_scores
 from adgn.selection.protocols import Run, Summary
 from adgn.selection.replicate import read_scores, replicate
 from adgn.selection.status import ranked, study_status
-from adgn.selection.study import kinds, trial_key, trial_params
+from adgn.selection.study import kinds, rung_of, trial_key, trial_params
 from adgn.training import ConfigError, RunDirectory, evaluate, shared_data, to_toml
 from adgn.training.devices import resolve_device
 from adgn.training.files import RUN_AGAIN, write_atomically
@@ -62,6 +62,9 @@ def choose(study: Study, definition: StudyDefinition) -> dict[int | None, Frozen
     """
     trials = study.get_trials(deepcopy=False)
     candidates = ranked(trials, definition)
+    if definition.rungs:  # only there configurations have all the runs of the protocol
+        last = len(definition.rungs) - 1
+        candidates = [trial for trial in candidates if rung_of(trial) == last]
     if not candidates:
         failed = [trial for trial, what in kinds(trials, definition) if what == "failed"]
         cause = f" The first failure: {failed[0].user_attrs['error']}" if failed else ""
@@ -127,6 +130,7 @@ def conclude(
         "space": definition.space_name,
         "search": definition.search,
         "prune": definition.prune,
+        "rungs": [rung.model_dump() for rung in definition.rungs],
         "protocol": definition.protocol.model_dump(mode="json"),
         "metric": definition.metric,
         "compared_on": definition.metric_split,
@@ -161,6 +165,11 @@ def conclude(
         write_atomically(folder / name, text.encode(), RUN_AGAIN)
     _write(folder / "selection.json", record)
     shutil.rmtree(folder / "locks", ignore_errors=True)
+    if definition.rungs:
+        selected_keys = {trial_key(trial, definition) for trial in chosen.values()}
+        for runs_of_one in (folder / "runs").glob("*"):
+            if runs_of_one.name not in selected_keys:
+                shutil.rmtree(runs_of_one, ignore_errors=True)
     return _result(study, definition, folder, record)
 
 

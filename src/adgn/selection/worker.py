@@ -1,6 +1,7 @@
 """A worker: takes trials from a study's queue until there are none, wherever it runs."""
 
 import os
+import shutil
 import socket
 import threading
 import uuid
@@ -11,6 +12,7 @@ from typing import Any
 
 import optuna
 import torch
+from filelock import FileLock
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
@@ -18,7 +20,7 @@ from optuna.trial import FrozenTrial, TrialState
 from adgn.selection.definition import StudyDefinition
 from adgn.selection.objective import TrialObjective, is_running
 from adgn.selection.storage import QueueEmpty, open_storage, storage_errors
-from adgn.selection.study import kinds, open_study, requeue
+from adgn.selection.study import kinds, open_study, plan, requeue, wanted
 from adgn.training import shared_data
 
 CRASHES_TO_GIVE_UP = 3  # of the first trials, before any has a score
@@ -67,6 +69,8 @@ def _work(spec: WorkerSpec, stop: threading.Event) -> None:
                     objective, n_trials=1, catch=(Exception,), callbacks=[_requeue_interrupted]
                 )
             except QueueEmpty:
+                if definition.rungs and _plan_next_rung(study, definition, Path(spec.folder)):
+                    continue
                 if not study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
                     break
                 stop.wait(_POLL_SECONDS)
@@ -74,6 +78,18 @@ def _work(spec: WorkerSpec, stop: threading.Event) -> None:
                 # Where this worker was thought dead, its trial was ended by another.
                 if objective.trial is None or is_running(objective.trial):
                     raise
+
+
+def _plan_next_rung(study: Study, definition: StudyDefinition, folder: Path) -> int:
+    """Puts into the queue what is decided by now, and removes states that are not needed again."""
+    with FileLock(folder / ".lock"):  # two workers must not both plan
+        added = plan(study, definition)
+        rungs, _ = wanted(study, definition)
+        # Who stayed below is taken up again only while the rung above is not over.
+        for number in range(1, len(rungs) - 1):
+            for key in set(rungs[number - 1]) - set(rungs[number]):
+                shutil.rmtree(folder / "runs" / key, ignore_errors=True)
+    return added
 
 
 def _requeue_interrupted(study: Study, trial: FrozenTrial) -> None:

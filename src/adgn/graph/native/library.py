@@ -100,11 +100,7 @@ class NativeLibrary:
         return result
 
     def _join_team_of_torch(self) -> bool:
-        """Runs on the threads of the OpenMP runtime that torch itself is linked to.
-
-        A second runtime, or threads of our own, would compete with torch's, which keep
-        spinning for a while after each of its operations.
-        """
+        """Runs on torch's own OpenMP threads: others would compete with them."""
         self._library.adgn_use_team.argtypes = [c_void_p]
         self._library.adgn_use_team.restype = None
         try:

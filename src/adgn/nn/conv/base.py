@@ -3,9 +3,8 @@
 from torch import Tensor
 
 from adgn.graph import Adjacency, EdgeOperator, Operator, edge_list, edge_operator, graph_operator
-from adgn.graph.checks import check_edge_attr
+from adgn.graph.checks import check_edge_attr, is_traced
 from adgn.graph.layout import Normalization
-from adgn.graph.tracing import is_traced
 
 
 def scaled(number: Tensor, x: Tensor) -> Tensor:

@@ -19,15 +19,7 @@ from adgn.nn.resolve import Activation
 class AntiSymmetricPropagation(nn.Module):
     """`num_layers` anti-symmetric updates, with shared or layer-dependent weights.
 
-    Args:
-        channels: The size of a node's state.
-        num_layers: How many updates.
-        phi: The aggregation, see `AntiSymmetricConv`. A module (rather than a name)
-            works with `weight_sharing=True` only, as there is just one of it.
-        weight_sharing: One set of weights for all layers, or one per layer.
-        train_recurrent: `False` keeps W, V and b at their initial values.
-        **options: `epsilon`, `gamma`, `act`, `bias`, `phi_kwargs`, `memory` and `integrator` of
-            `AntiSymmetricConv`.
+    The arguments are those of [`ADGN`][adgn.nn.ADGN] and of `AntiSymmetricConv`.
     """
 
     def __init__(
@@ -166,12 +158,10 @@ class ADGN(Model):
         gamma: The diffusion $\gamma \ge 0$.
         act: The activation $\sigma$.
         bias: Whether there is a $\mathbf{b}$.
-        memory: What is kept for the gradient: `"full"`, or far less with `"checkpoint"`, see
-            `AntiSymmetricConv`.
-        integrator: How the differential equation is stepped: a name from
-            `adgn.nn.integrators.INTEGRATORS` (`"euler"`, the update above) or a table.
-        train_recurrent: `False` is the randomised variant: W, V and b stay as initialised and
-            only encoder and readout are trained.
+        memory: What is kept for the gradient: `"full"`, or far less with `"checkpoint"`.
+        integrator: A name from `adgn.nn.integrators.INTEGRATORS` (`"euler"`, the update above) or a
+            table.
+        train_recurrent: `False` is the randomised variant: only encoder and readout are trained.
         edge_dim: Features per edge, for a `phi` that reads them (`"gine"`, `"gat"`).
         phi_kwargs: More options for a `phi` given by name.
         level: `"node"` or `"graph"`.
@@ -179,10 +169,8 @@ class ADGN(Model):
         readout: `"linear"`, `"mlp"` or `"none"`.
         dropout: The share of entries dropped, while training, of the first and of the last states.
 
-    Shapes:
-        - **input:** features `[N, in_channels]`, graph, edge weights `[E]` (optional), graph
-          numbers `[N]` (at graph level)
-        - **output:** `[N, out_channels]` or `[graphs, out_channels]`
+    Shapes: features `[N, in_channels]`, graph, edge weights `[E]` (optional), graph numbers `[N]`
+    (at graph level) → `[N, out_channels]` or `[graphs, out_channels]`.
 
     Example:
         >>> import torch

@@ -25,12 +25,8 @@ class Stack(nn.Module):
     r"""Layers in a row: $\mathbf{X} \leftarrow \operatorname{norm}(
     [\mathbf{X} +]\ \sigma(\operatorname{layer}(\mathbf{X}, \mathcal{G})))$.
 
-    Args:
-        layers: The layers, `GraphConvolution`s that keep the size of a state, or linear layers,
-            which are told nothing of the graph.
-        channels: The size of a node's state.
-        options: Activation, normalisation and residual.
-        first_states: Whether layers are also given the first states, as `first`.
+    The layers are `GraphConvolution`s that keep the size of a state, or linear layers, which are
+    told nothing of the graph. With `first_states` they are also given the first ones, as `first`.
     """
 
     def __init__(
@@ -38,7 +34,6 @@ class Stack(nn.Module):
         layers: Iterable[nn.Module],
         channels: int,
         options: StackOptions,
-        *,
         first_states: bool = False,
     ) -> None:
         super().__init__()
