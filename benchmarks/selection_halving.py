@@ -32,7 +32,7 @@ from adgn.selection.halving import Entry, rungs_of, wanted_entries
 from adgn.selection.spaces import nested
 from adgn.selection.study import trial_entry
 from adgn.training import DivergedError, resolve_config, shared_data, train
-from adgn.training.files import write_atomically
+from adgn.training.checkpoint import write_atomically
 
 RESULTS = Path(__file__).parent.parent / "results" / "halving.json"
 CURVES = Path("studies") / "halving-benchmark" / "curves"

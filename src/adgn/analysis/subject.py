@@ -16,7 +16,7 @@ from adgn.data import NODE_DATASETS, load
 from adgn.graph import Adjacency
 from adgn.nn import build_model
 from adgn.training import PackedBatches, open_run
-from adgn.training.memory import parameter_bytes
+from adgn.training.models import parameter_bytes
 from adgn.training.seeding import own_randomness
 
 __all__ = ["Subject", "analyze", "load_run", "untrained", "untrained_subject"]

@@ -24,7 +24,7 @@ from adgn.data import Preprocessing, TargetEncoder
 from adgn.estimators.card import model_card
 from adgn.estimators.members import member_from
 from adgn.estimators.quality import Quality
-from adgn.training.files import sha256
+from adgn.training.checkpoint import sha256
 
 if TYPE_CHECKING:
     from adgn.estimators.base import GraphEstimator

@@ -11,7 +11,7 @@ from adgn._util.finite import finite_or_none
 from adgn._util.jsontext import parse_json
 from adgn._util.names import check_name
 from adgn.experiments.errors import unwritable
-from adgn.training.files import RUN_AGAIN, write_atomically
+from adgn.training.checkpoint import RUN_AGAIN, write_atomically
 
 FORMAT = 1
 # JSON has no number that is not finite: such a score is written as `None`.

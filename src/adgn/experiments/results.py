@@ -9,7 +9,7 @@ from adgn._version import __version__
 from adgn.experiments.errors import ReproductionError
 from adgn.experiments.plan import CellPlan
 from adgn.experiments.records import FORMAT, Cell, Head, Moments, Outline, read_record, write_record
-from adgn.training.files import RUN_AGAIN, write_atomically
+from adgn.training.checkpoint import RUN_AGAIN, write_atomically
 
 
 class ResultsDirectory:

@@ -44,9 +44,9 @@ from adgn.selection.storage import (
 from adgn.selection.study import open_study, plan, requeue, start_study, stored_definition
 from adgn.selection.worker import WorkerSpec, first_cause
 from adgn.training import TrainConfig, resolve_config, shared_data
-from adgn.training.devices import resolve_device, thread_count
-from adgn.training.files import RUN_AGAIN, write_atomically
-from adgn.training.memory import check_run_memory
+from adgn.training.checkpoint import RUN_AGAIN, write_atomically
+from adgn.training.models import check_run_memory
+from adgn.training.seeding import resolve_device, thread_count
 
 ROOT = Path("studies")
 EPOCH_TIMES = "adgn_epoch_times"  # the study's attribute that holds them

@@ -14,7 +14,7 @@ from adgn.selection.protocols import Protocol, Run
 from adgn.selection.spaces import grid_size, nested
 from adgn.tasks.spaces import SearchSpace
 from adgn.training import OBJECTIVES, TrainConfig, resolve_config
-from adgn.training.configfile import config_differences
+from adgn.training.config import config_differences
 from adgn.training.tasks import task_entry
 
 Search = Literal["grid", "random", "tpe"]
