@@ -12,7 +12,7 @@ import pytest
 SOURCES = Path(__file__).parents[1] / "src" / "adgn"
 ROOMS = (
     *("_util", "graph", "nn", "data", "training", "tasks"),
-    *("selection", "analysis", "experiments", "report", "bench", "cli"),
+    *("selection", "analysis", "estimators", "experiments", "report", "bench", "cli"),
 )
 ABOVE_ALL = "adgn"  # the package itself: whatever is imported there is imported on first use
 FILES = {"_version"}  # beside the rooms; each may import them

@@ -10,6 +10,7 @@ if TYPE_CHECKING:  # imported on first use: torch takes seconds
         analysis,
         bench,
         data,
+        estimators,
         experiments,
         graph,
         nn,
@@ -21,6 +22,14 @@ if TYPE_CHECKING:  # imported on first use: torch takes seconds
     from adgn._util.plugins import load_plugin
     from adgn._version import __version__
     from adgn.analysis.subject import analyze
+    from adgn.data import Graph
+    from adgn.estimators import (
+        GraphClassifier,
+        GraphRegressor,
+        NodeClassifier,
+        NodeRegressor,
+        load,
+    )
     from adgn.nn import ADGN, AntiSymmetricConv, build_model
     from adgn.selection import select
     from adgn.training import (
@@ -40,6 +49,11 @@ provide("task", "adgn.tasks")  # `training` finds there what a later room regist
 __all__ = [
     "ADGN",
     "AntiSymmetricConv",
+    "Graph",
+    "GraphClassifier",
+    "GraphRegressor",
+    "NodeClassifier",
+    "NodeRegressor",
     "RunResult",
     "TrainConfig",
     "Trainer",
@@ -49,9 +63,11 @@ __all__ = [
     "bench",
     "build_model",
     "data",
+    "estimators",
     "evaluate",
     "experiments",
     "graph",
+    "load",
     "load_plugin",
     "nn",
     "predict",

@@ -1,5 +1,6 @@
 """A user's model, aggregation and task from the command line, in real processes."""
 
+import csv
 import json
 import os
 import shutil
@@ -61,6 +62,28 @@ def test_runs_and_lists(adgn, tmp_path):
     # Another process does not know the plugin.
     missing = adgn("evaluate run", code=1)
     assert f"made with the plugin {file}, which is not loaded: give --plugin {file}" in missing
+
+
+def test_a_report_of_own_runs_and_studies(adgn, tmp_path):
+    shown = adgn(
+        f"train {PLUGIN} own-task --model own-model --run-dir all/one --set model.share=0.25",
+        f"train {PLUGIN} own-task --set model.phi=own-mean --run-dir all/two",
+        f"select {PLUGIN} own-task --model own-model --study own --folder all/study --threads 1",
+    )
+    assert "2 trials: 2 complete" in shown
+    shown = adgn(f"report all --out report {PLUGIN}")
+    assert "regression: All 3 cells are done." in shown
+    table = (tmp_path / "report/tables/regression.md").read_text()
+    for text in ("own-model, model.share=0.25", "A-DGN, model.phi=own-mean", "study own", "root"):
+        assert text in table
+    with (tmp_path / "report/tables/regression.csv").open() as file:
+        lines = {line["row_title"]: line for line in csv.DictReader(file)}
+    found = json.loads((tmp_path / "all/one/result.json").read_text())["scores"]["test"]
+    line = lines["own-model, model.share=0.25"]
+    assert float(line["mean"]) == found["log10_mse"]
+    assert float(line["root_mean"]) == pytest.approx(found["mse"] ** 0.5)
+    assert lines["own-model, study own"]["runs"] == "2"
+    assert "own_code.py, which is not loaded: give --plugin" in adgn("report all", code=1)
 
 
 def test_a_missing_aggregation_names_its_plugin(adgn):

@@ -16,43 +16,29 @@ LARGEST_EDGES = 40_000_000
 
 @dataclass(frozen=True)
 class Case:
-    """A case.
+    """A case: its workloads, those of a quick run, and the ways that are compared.
 
-    Args:
-        summary: What it is about.
-        points: The workloads, from small to large where there are several.
-        quick: The workloads of a quick run.
-        ways: The ways that are compared.
-        needs_mb: For ways that need much memory, how much must be available for the first
-            workload. Whether there is enough for a later one follows from the one before it.
-        by_default: Whether it runs when no case is named.
-        quick_memory: Whether a quick run measures memory too.
+    `needs_mb` says of ways that need much memory how much must be available for the first workload.
+    Whether there is enough for a later one follows from the one before it.
     """
 
     summary: str
-    points: tuple[Workload, ...]
+    points: tuple[Workload, ...]  # from small to large
     quick: tuple[Workload, ...]
     ways: tuple[str, ...] = ALL_WAYS
     needs_mb: Mapping[str, float] = field(default_factory=dict)
-    by_default: bool = True
-    quick_memory: bool = False
+    by_default: bool = True  # whether it runs when no case is named
+    quick_memory: bool = False  # whether a quick run measures memory too
 
 
 @dataclass(frozen=True)
 class Target:
-    """How much less time or memory a case aims to need than PyG.
-
-    Args:
-        case: Of which case.
-        quantity: Of what.
-        documented: The aim against PyG as documented.
-        best: The aim against PyG at its best: each way with a prebuilt adjacency.
-    """
+    """How many times the time or memory of this package PyG is to need in a case, at least."""
 
     case: str
     quantity: Literal["time", "memory"]
-    documented: float
-    best: float
+    documented: float  # PyG as documented
+    best: float  # PyG at its best: each way with a prebuilt adjacency
 
 
 def _random(*edges: int) -> tuple[Workload, ...]:

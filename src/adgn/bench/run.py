@@ -29,35 +29,20 @@ class BenchError(RuntimeError):
 
 @dataclass(frozen=True)
 class Options:
-    """How to measure.
+    """How to measure."""
 
-    Args:
-        quick: Smaller workloads, fewer turns, memory only where a case asks for it.
-        repeats: Turns of each way; `None`: 7, or 2 for a quick run.
-        root: The data root.
-        threads: Torch's; `None`: as they are.
-        max_edges: Random graphs with more directed edges are left out.
-        slowest: A way whose step would take more seconds than this is left out.
-        slowest_rival: The same for ways that are not this package's native one.
-    """
-
-    quick: bool = False
-    repeats: int | None = None
-    root: str | None = None
-    threads: int | None = None
-    max_edges: int | None = None
-    slowest: float = 120.0
-    slowest_rival: float = 3.0
+    quick: bool = False  # smaller workloads, fewer turns, memory only where a case asks for it
+    repeats: int | None = None  # turns of each way; `None`: 7, or 2 of a quick run
+    root: str | None = None  # the data root
+    threads: int | None = None  # torch's; `None`: as they are
+    max_edges: int | None = None  # random graphs with more directed edges are left out
+    slowest: float = 120.0  # a way whose step would take more seconds is left out
+    slowest_rival: float = 3.0  # the same for ways that are not this package's native one
 
     @property
     def turns(self) -> int:
         """Turns of each way."""
         return self.repeats if self.repeats is not None else (2 if self.quick else 7)
-
-    @property
-    def round_seconds(self) -> float:
-        """No further round is started after this time."""
-        return 20.0 if self.quick else 300.0
 
 
 @dataclass
@@ -158,7 +143,7 @@ def _point(run: _Run, workload: Workload, before: PointRecord | None) -> PointRe
     if not ways:
         raise WorkerError("; ".join(f"{WAYS[way]}: {why}" for way, why in left_out.items()))
     run.tell(f"time of {_about(workload)} by {', '.join(ways)}")
-    arguments = (options.root, options.turns, options.round_seconds, options.threads)
+    arguments = (options.root, options.turns, 20.0 if options.quick else 300.0, options.threads)
     timed = run.ask(Job("time", workload, ways, *arguments))
     run.first = run.first or timed
     _check_losses({way: seen["losses"] for way, seen in timed["ways"].items()})

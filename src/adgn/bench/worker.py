@@ -31,25 +31,15 @@ class WorkerError(RuntimeError):
 
 @dataclass(frozen=True)
 class Job:
-    """What a process has to measure.
-
-    Args:
-        kind: `"time"`: all ways in turns; `"memory"`: the peak of the only way.
-        workload: What is trained.
-        ways: By which ways.
-        root: The data root.
-        repeats: Turns of each way.
-        seconds: No further turns after this time.
-        threads: Torch's; `None`: as they are.
-    """
+    """What a process has to measure: times of all ways in turns, or the peak of the only way."""
 
     kind: Literal["time", "memory"]
     workload: Workload
     ways: Sequence[str]
-    root: str | None = None
-    repeats: int = 1
-    seconds: float = 600.0
-    threads: int | None = None
+    root: str | None = None  # of the data
+    repeats: int = 1  # turns of each way
+    seconds: float = 600.0  # no further turns after this time
+    threads: int | None = None  # torch's; `None`: as they are
 
 
 def measure(job: Job) -> dict[str, Any]:

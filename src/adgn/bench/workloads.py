@@ -33,21 +33,13 @@ WAYS = {
 
 @dataclass(frozen=True)
 class Workload:
-    """What is trained, however it is done.
+    """What is trained, however it is done."""
 
-    Args:
-        data: `"property"`, `"random"` or the name of a node data set.
-        layers: How many, with shared weights.
-        hidden: The size of a node's state.
-        phi: The aggregation.
-        size: How many graphs for `"property"`, how many directed edges for `"random"`.
-    """
-
-    data: str
-    layers: int
-    hidden: int
-    phi: Literal["gcn", "sum"]
-    size: int = 0
+    data: str  # "property", "random" or the name of a node data set
+    layers: int  # with shared weights
+    hidden: int  # the size of a node's state
+    phi: Literal["gcn", "sum"]  # the aggregation
+    size: int = 0  # how many graphs of "property", how many directed edges of "random"
 
 
 def load_source(workload: Workload, root: Path | None) -> Source:

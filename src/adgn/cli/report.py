@@ -7,12 +7,18 @@ import typer
 from typer import Argument, Option
 
 from adgn.cli.console import error_console, say
+from adgn.cli.options import PluginOption
 
 __all__ = ["report"]
 
 
 def report(
-    folder: Annotated[Path, Argument(metavar="DIR", help="What `adgn reproduce --out DIR` wrote.")],
+    folder: Annotated[
+        Path,
+        Argument(
+            metavar="DIR", help="What `adgn reproduce` wrote, or a folder with runs or studies."
+        ),
+    ],
     out: Annotated[Path | None, Option(help="Where the report goes. Default: DIR/report.")] = None,
     collect: Annotated[
         Path | None,
@@ -21,14 +27,16 @@ def report(
             "studies and runs) into this folder, to be committed."
         ),
     ] = None,
+    plugin: PluginOption = None,
 ) -> None:
     """Write the tables (Markdown, CSV, LaTeX), figures and one HTML page of a reproduction.
 
-    An unfinished or partly failed reproduction gives a report that says so.
+    DIR may also be a run directory, the folder of a study, or one with several of them, of own
+    tasks and models too. An unfinished or partly failed reproduction gives a report that says so.
     """
     # The room brings torch and matplotlib, which --help can do without.
     from adgn.report import collect as collect_files
-    from adgn.report import read_results, state_text, write_report
+    from adgn.report import read_results, read_runs, state_text, write_report
 
     if collect is not None:
         if out is not None:
@@ -37,7 +45,7 @@ def report(
         size = sum(path.stat().st_size for path in copied)
         say(f"{len(copied)} files, {size / 1e6:.2f} MB, copied to {collect}")
         return
-    results = read_results(folder)
+    results = read_runs(folder) or read_results(folder)
     written = write_report(results, out or folder / "report")
     for table in results.tables:
         say(f"{table.experiment.name}: {state_text(table.statuses)}")

@@ -1,4 +1,4 @@
-"""Tasks and data sets of the paper, with the protocols that make numbers comparable."""
+"""Data sets of the paper, with the protocols that make numbers comparable, and users' graphs."""
 
 from typing import TYPE_CHECKING
 
@@ -7,9 +7,13 @@ from adgn._util.lazy import lazy_exports
 if TYPE_CHECKING:  # imported on first use: tables of names need no torch
     from adgn.data.catalogue import CATALOGUE, DatasetInfo, FileState, find_dataset, prepare, verify
     from adgn.data.components import largest_component
-    from adgn.data.errors import DamagedFileError, DataError, MissingFileError
+    from adgn.data.errors import DamagedFileError, DataError, GraphInputError, MissingFileError
     from adgn.data.node_datasets import NODE_DATASETS, NodeDataset
     from adgn.data.nodes import load
+    from adgn.data.own.example import ExampleTables, example_tables
+    from adgn.data.own.graph import Graph
+    from adgn.data.own.preprocessing import Features, Preprocessing
+    from adgn.data.own.targets import TargetEncoder
     from adgn.data.packed import PackedDataset, PackedGraphs
     from adgn.data.property import GraphPropertyDataset
     from adgn.data.property_settings import PropertySettings
@@ -36,9 +40,11 @@ else:
 
 __all__ = [
     "CATALOGUE", "NODE_DATASETS", "PAPER_DATA_SEEDS", "PUBLISHED_COLUMNS", "TARGETS",
-    "TOPOLOGIES", "ConstantScore", "DamagedFileError", "DataError", "DatasetInfo", "FileState",
-    "GraphPropertyDataset", "GraphTransfer", "MissingFileError", "NodeDataset", "NodeSplit",
-    "PackedDataset", "PackedGraphs", "PropertySettings", "PropertyTarget", "TreeNeighborsMatch",
-    "constant_predictor_score", "data_root", "find_dataset", "find_target", "fixed_split",
-    "largest_component", "load", "num_fixed_splits", "prepare", "split_per_class", "verify",
+    "TOPOLOGIES", "ConstantScore", "DamagedFileError", "DataError", "DatasetInfo",
+    "ExampleTables", "Features", "FileState", "Graph", "GraphInputError", "GraphPropertyDataset",
+    "GraphTransfer", "MissingFileError", "NodeDataset", "NodeSplit", "PackedDataset",
+    "PackedGraphs", "Preprocessing", "PropertySettings", "PropertyTarget", "TargetEncoder",
+    "TreeNeighborsMatch", "constant_predictor_score", "data_root", "example_tables",
+    "find_dataset", "find_target", "fixed_split", "largest_component", "load",
+    "num_fixed_splits", "prepare", "split_per_class", "verify",
 ]  # fmt: skip

@@ -11,3 +11,7 @@ class MissingFileError(DataError, FileNotFoundError):
 
 class DamagedFileError(DataError):
     """A file is truncated, changed, or not what its name says."""
+
+
+class GraphInputError(DataError, ValueError):
+    """A user's table or graph cannot be used; the message names the place and the remedy."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # imported on first use: tables of names need no torch
         PackedBatches,
         labelled_batch,
     )
+    from adgn.training.block_batches import BlockBatches
     from adgn.training.config import TrainConfig
     from adgn.training.configfile import parse_setting, read_config, resolve_config, to_toml
     from adgn.training.constant import LearnedNothingWarning
@@ -46,12 +47,12 @@ else:
     __getattr__, __dir__ = lazy_exports(__name__)
 
 __all__ = [
-    "OBJECTIVES", "TASKS", "BatchSource", "Callback", "ClassificationMetrics", "ConfigError",
-    "DamagedRunError", "DivergedError", "EarlyStopping", "ExtraScore", "FullGraph",
-    "Interrupted", "LabelledBatch", "LearnedNothingWarning", "LoaderBatches", "Objective",
-    "PackedBatches", "Prepared", "PublishedValue", "RegressionMetrics", "RunDirectory",
-    "RunError", "RunResult", "TaskData", "TaskEntry", "TrainConfig", "Trainer", "TrainingError",
-    "evaluate", "labelled_batch", "macro_f1", "open_run", "parse_setting", "predict", "prepare",
-    "read_config", "register_task", "resolve_config", "resume", "shared_data", "to_toml",
-    "train", "unregister_task",
+    "OBJECTIVES", "TASKS", "BatchSource", "BlockBatches", "Callback", "ClassificationMetrics",
+    "ConfigError", "DamagedRunError", "DivergedError", "EarlyStopping", "ExtraScore",
+    "FullGraph", "Interrupted", "LabelledBatch", "LearnedNothingWarning", "LoaderBatches",
+    "Objective", "PackedBatches", "Prepared", "PublishedValue", "RegressionMetrics",
+    "RunDirectory", "RunError", "RunResult", "TaskData", "TaskEntry", "TrainConfig", "Trainer",
+    "TrainingError", "evaluate", "labelled_batch", "macro_f1", "open_run", "parse_setting",
+    "predict", "prepare", "read_config", "register_task", "resolve_config", "resume",
+    "shared_data", "to_toml", "train", "unregister_task",
 ]  # fmt: skip

@@ -13,6 +13,7 @@ import torch
 
 from adgn.nn import GraphNetwork
 from adgn.training.batches import BatchSource, PackedBatches, Split
+from adgn.training.block_batches import BlockBatches
 from adgn.training.checkpoint import load_into, load_weights
 from adgn.training.config import TrainConfig
 from adgn.training.configfile import ConfigLike, resolve_config
@@ -185,7 +186,8 @@ def prepare(
     objective = resolve_objective(entry.objective)
     key = (config.task.model_dump_json(), config.loop.batch_size, device)
     data = cached_data(key, lambda: entry.build(config, device, progress))
-    if isinstance(data.train, PackedBatches):  # kept data may come from a run with another seed
+    if isinstance(data.train, PackedBatches | BlockBatches):
+        # The data may come from a run with another seed.
         data = replace(data, train=data.train.with_seed(config.seed))
     monitor = config.stopping.monitor or objective.monitor
     if monitor not in objective.modes:

@@ -207,6 +207,8 @@ class FullGraph:
         nodes: Which nodes are scored: a mask `[N]` or their numbers.
         edge_weight, edge_attr: `[E]` and `[E, D]`.
         node_id: `[N]`; the numbers of the nodes for predictions, where they are not their rows.
+        weight: `[N]`; how much each node counts in the loss, such as the weight of its class.
+            `None`: all alike.
     """
 
     def __init__(
@@ -219,12 +221,14 @@ class FullGraph:
         edge_weight: Tensor | None = None,
         edge_attr: Tensor | None = None,
         node_id: Tensor | None = None,
+        weight: Tensor | None = None,
     ) -> None:
         rows = nodes.nonzero().view(-1) if nodes.dtype == torch.bool else nodes
         if rows.numel() == 0:
             raise ValueError("nodes has no node; there is nothing to score")
+        share = None if weight is None else weight[rows] / weight[rows].sum()
         batch = LabelledBatch(x, graph, y[rows], rows.numel(), rows=rows, node_id=node_id)
-        self._batch = replace(batch, edge_weight=edge_weight, edge_attr=edge_attr)
+        self._batch = replace(batch, edge_weight=edge_weight, edge_attr=edge_attr, weight=share)
 
     def batches(self, number: int, first: int = 0) -> Iterator[LabelledBatch]:
         """The one batch, unless `first` says that it was there already."""

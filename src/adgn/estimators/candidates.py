@@ -1,0 +1,119 @@
+"""From what a graph looks like to the networks that are tried."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from adgn.estimators.hops import HopView
+from adgn.estimators.inputs import Direction, Inputs
+from adgn.estimators.ridge import Probe
+
+__all__ = ["Candidate", "closed_form_views", "default_candidates", "search_space"]
+
+_LARGE = 5_000_000  # nodes times width plus edges: above, fewer networks are tried
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A network to train.
+
+    Attributes:
+        name: What tables and folders call it.
+        direction: Where nodes listen.
+        model: The model section of a configuration.
+        settings: Other sections.
+    """
+
+    name: str
+    direction: Direction
+    model: Mapping[str, Any]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+def closed_form_views(probe: Probe) -> list[HopView]:
+    """The views that become closed-form members: features alone, and the two best with the graph.
+
+    The second one goes another way than the first, by another operator or in another direction.
+    """
+    ranked = probe.ranked()
+    views = [HopView(), *ranked[:1]]
+    views += [
+        view
+        for view in ranked[1:]
+        if (view.operator, view.direction) != (ranked[0].operator, ranked[0].direction)
+    ][:1]
+    return views
+
+
+def default_candidates(inputs: Inputs, probe: Probe, metric: str, rows: int) -> list[Candidate]:
+    """The networks that `fit` trains where nothing else is asked for.
+
+    A-DGN by sums and by GCN's operator, a deep GCN with residuals and layer normalisation,
+    GraphSAGE, and a network on the features alone, each listening where closed-form models found
+    most. On a large graph: the A-DGN whose operator the closed-form models prefer, GraphSAGE, and
+    the features alone.
+
+    Args:
+        inputs: The graph.
+        probe: What closed-form models found.
+        metric: What early stopping follows, as the training loop calls it.
+        rows: How many rows train.
+    """
+    best = probe.best_of()
+    direction: Direction = "in" if best is None else best.direction
+    width = 64 if rows < 20_000 else 128
+    work = inputs.num_nodes * width + 10 * inputs.edge_index.size(1)
+    large = work > _LARGE
+    settings = {
+        "optimizer": {"name": "adam", "lr": 0.01, "weight_decay": 5e-4},
+        "loop": {"max_epochs": 200 if large else 500},
+        "stopping": {"monitor": metric, "patience": 20 if large else 60},
+    }
+    common = {"hidden_channels": width, "dropout": 0.5}
+    normed = {**common, "act": "relu", "norm": "layer", "residual": True}
+    weight = inputs.edge_weight
+    signed = weight is not None and bool((weight < 0).any())  # no degrees to divide by
+
+    def adgn(phi: str, layers: int) -> Candidate:
+        model = {"name": "adgn", "num_layers": layers, "phi": phi, "epsilon": 0.1, "gamma": 0.1}
+        return Candidate(f"adgn-{phi}", direction, {**model, **common}, settings)
+
+    alone = {"name": "mlp", "num_layers": 2, **normed}
+    features = Candidate("mlp", direction, alone, settings)
+    if best is None:
+        return [adgn("sum", 4), features]
+    sage = {"name": "graphsage", "num_layers": 2, **normed}
+    if signed:
+        sage["aggr"] = "sum"
+        return [adgn("sum", 4), Candidate("graphsage", direction, sage, settings), features]
+    if large:
+        chosen = adgn("sum", 4) if best.operator == "sum" else adgn("gcn", 8)
+        return [chosen, Candidate("graphsage", direction, sage, settings), features]
+    gcn = {"name": "gcn", "num_layers": 5, **normed}
+    shallow = {"name": "gcn", "num_layers": 2, **common, "act": "relu"}
+    # Where few rows train, closed-form models are a poor guide to the direction.
+    both = [Candidate("gcn-residual-both", "both", gcn, settings)]
+    return [
+        adgn("sum", 4),
+        adgn("gcn", 8),
+        Candidate("gcn-residual", direction, gcn, settings),
+        *(both if inputs.directed and direction != "both" else []),
+        Candidate("gcn", direction, shallow, settings),
+        Candidate("graphsage", direction, sage, settings),
+        features,
+    ]
+
+
+def search_space(model: str) -> dict[str, list[Any]]:
+    """What a search over time chooses from, for a model by name."""
+    space: dict[str, list[Any]] = {
+        "optimizer.lr": [0.03, 0.01, 0.003, 0.001],
+        "optimizer.weight_decay": [0.0, 5e-4, 5e-3, 5e-2],
+        "model.hidden_channels": [32, 64, 128],
+        "model.dropout": [0.0, 0.3, 0.5, 0.7],
+        "model.num_layers": [1, 2, 4, 8, 16],
+    }
+    if model == "adgn":
+        space["model.epsilon"] = [0.03, 0.1, 0.3, 1.0]
+        space["model.gamma"] = [0.0, 0.1, 0.3]
+    return space

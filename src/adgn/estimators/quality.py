@@ -1,0 +1,99 @@
+"""What validation compares: one number for the outputs of a model, higher is better."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy, one_hot
+
+from adgn._util.suggestions import unknown_name
+from adgn.training.metrics import ranking_scores
+
+__all__ = ["METRICS", "Quality", "choose_metric"]
+
+# What can be followed, and what the training loop calls it.
+METRICS: Mapping[str, Mapping[str, str]] = {
+    "classification": {
+        "accuracy": "accuracy",
+        "macro_f1": "macro_f1",
+        "roc_auc": "roc_auc",
+        "average_precision": "average_precision",
+        "log_loss": "loss",
+    },
+    "regression": {"r2": "mse", "mse": "mse", "mae": "mae"},
+}
+_RARE = 0.1  # a class with less than this share is told by its ranking rather than by accuracy
+
+
+def choose_metric(kind: str, wanted: str | None, labels: Tensor) -> str:
+    """The metric to follow: the one that is wanted, or by the balance of two classes.
+
+    Args:
+        kind: `"classification"` or `"regression"`.
+        wanted: A name, or `None`.
+        labels: The classes of the train rows.
+
+    Example:
+        >>> choose_metric("classification", None, torch.tensor([0] * 30 + [1]))
+        'average_precision'
+    """
+    metrics = METRICS[kind]
+    if wanted is not None:
+        if wanted not in metrics:
+            raise unknown_name("metric", wanted, metrics)
+        return wanted
+    if kind == "regression":
+        return "r2"
+    members = torch.bincount(labels)
+    rare = float(members.min()) < _RARE * len(labels)
+    return "average_precision" if len(members) == 2 and rare else "accuracy"
+
+
+@dataclass(frozen=True)
+class Quality:
+    """How outputs are judged.
+
+    Attributes:
+        metric: One of `METRICS`.
+        classes: How many classes there are; 0 for regression.
+        standardise: Whether closed-form models divide columns by their standard deviation.
+    """
+
+    metric: str
+    classes: int = 0
+    standardise: bool = False
+
+    def targets(self, y: Tensor) -> Tensor:
+        """What a linear model fits: classes one-hot, zero where unknown, or values."""
+        if not self.classes:
+            return y
+        return one_hot(y.clamp(min=0), self.classes) * (y >= 0).view(-1, 1)
+
+    def score(self, outputs: Tensor, y: Tensor) -> float:
+        """The quality of logits or values; higher is better."""
+        if not self.classes:
+            error = (outputs - y).double()
+            measured = error.abs() if self.metric == "mae" else error.square()
+            return -float(measured.mean())
+        if self.metric == "log_loss":
+            return -float(cross_entropy(outputs, y))
+        if self.metric in ("roc_auc", "average_precision"):
+            roc_auc, precision = ranking_scores(outputs.double().softmax(-1), y)
+            return roc_auc if self.metric == "roc_auc" else precision
+        if self.metric == "macro_f1":
+            return self._macro_f1(outputs.argmax(-1), y)
+        return float((outputs.argmax(-1) == y).double().mean())
+
+    def standard_error(self, score: float, rows: int) -> float:
+        """How far a share of rows may be from the truth by chance; 0 for other metrics."""
+        if self.metric != "accuracy":
+            return 0.0
+        return float((max(score * (1 - score), 0.0) / rows) ** 0.5)
+
+    def _macro_f1(self, predicted: Tensor, y: Tensor) -> float:
+        from adgn.training.metrics import macro_f1
+
+        cells = y * self.classes + predicted
+        count = torch.bincount(cells, minlength=self.classes**2)
+        return macro_f1(count.view(self.classes, self.classes))

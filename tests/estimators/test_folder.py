@@ -1,0 +1,104 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+import adgn
+from adgn import GraphRegressor, NodeClassifier
+from adgn.estimators import ModelFolderError
+from tests.estimators.graphs import many_graphs, two_groups
+
+QUICK = {"loop": {"max_epochs": 10}}
+PROGRAM = Path(__file__).parents[1] / "helpers" / "predicts_from_folder.py"
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    graph, _ = two_groups()
+    model = NodeClassifier(settings=QUICK, test_size=0.2, random_state=3).fit(graph)
+    return model, graph, model.save(tmp_path_factory.mktemp("model"))
+
+
+def test_another_process_gives_the_same_bytes(saved, tmp_path):
+    model, graph, folder = saved
+    np.savez(tmp_path / "graph.npz", x=graph.x.numpy(), edges=graph.edge_index.numpy())
+    command = [PROGRAM, folder, tmp_path / "graph.npz", tmp_path / "out"]
+    subprocess.run([sys.executable, *map(str, command)], check=True, timeout=300)
+    assert (tmp_path / "out").read_bytes() == model.predict_proba().tobytes()
+
+
+def test_a_loaded_model_knows_what_the_saved_one_knew(saved):
+    model, graph, folder = saved
+    again = adgn.load(folder)
+    assert type(again) is NodeClassifier
+    assert again.get_params() == {**model.get_params(), "graph": None}
+    assert again.classes_.tolist() == model.classes_.tolist()
+    assert again.scores() == model.scores()
+    assert again.tried() == model.tried()
+    assert again.score(graph) == model.score(graph)
+    assert again.explain(5, graph).by_distance() == model.explain(5).by_distance()
+    with pytest.raises(TypeError, match="does not have the graph"):
+        again.predict()
+
+
+def test_a_loaded_model_is_saved_again_as_it_is(saved, tmp_path):
+    _, _, folder = saved
+    adgn.load(folder).save(tmp_path / "again")
+    for file in folder.iterdir():
+        assert (tmp_path / "again" / file.name).read_bytes() == file.read_bytes()
+
+
+def test_the_folder_has_weights_settings_and_a_card_and_no_pickle(saved):
+    _, _, folder = saved
+    assert {file.name for file in folder.iterdir()} == {
+        *("README.md", "config.json", "model.safetensors", "scores.json")
+    }
+    assert load_file(folder / "model.safetensors")
+    config = json.loads((folder / "config.json").read_text())
+    assert config["estimator"] == "NodeClassifier"
+    assert set(config["versions"]) >= {"adgn", "torch"}
+    card = (folder / "README.md").read_text()
+    assert card.startswith("---\nlibrary_name: adgn\n")
+    assert "| accuracy |" in card
+    assert "120 nodes" in card
+
+
+def test_values_of_whole_graphs(tmp_path):
+    graphs = many_graphs(values=True)
+    model = GraphRegressor(settings=QUICK).fit(graphs)
+    again = adgn.load(model.save(tmp_path))
+    assert (again.predict(graphs) == model.predict()).all()
+
+
+def test_a_folder_without_a_model_is_told(tmp_path):
+    with pytest.raises(ModelFolderError, match=r"it has no config\.json"):
+        adgn.load(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["config.json", "scores.json", "model.safetensors"])
+def test_damage_is_told(saved, tmp_path, name):
+    _, _, folder = saved
+    for file in folder.iterdir():
+        content = file.read_bytes()
+        (tmp_path / file.name).write_bytes(content[:-20] if file.name == name else content)
+    with pytest.raises(ModelFolderError, match="damaged"):
+        adgn.load(tmp_path)
+
+
+def test_a_newer_format_is_told(saved, tmp_path):
+    _, _, folder = saved
+    config = json.loads((folder / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, "format": 99}))
+    with pytest.raises(ModelFolderError, match="newer adgn"):
+        adgn.load(tmp_path)
+
+
+def test_a_place_that_cannot_be_written_is_told(saved, tmp_path):
+    model, _, _ = saved
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ModelFolderError, match="cannot be written"):
+        model.save(tmp_path / "file")
