@@ -10,7 +10,7 @@ from adgn.nn import model_spec
 from adgn.training import TrainConfig
 
 # The settings there were when the first cells were measured. One that was added later counts where
-# it is not at its default: with it, cells of before are what they were. The list stays as it is.
+# it is not at its default: so cells of before are what they were. The lists stay as they are.
 _FIRST_SETTINGS = {
     "task": "name data_seed min_nodes train val test edge_noise splits split largest_component "
     "features radius permutations",
@@ -23,11 +23,16 @@ _FIRST_SETTINGS = {
     "stopping": "split monitor patience ties target",
     "loop": "max_epochs batch_size passes_per_epoch evaluate_every accumulate clip_norm",
 }
+# Settings that for a time counted at their defaults too; cells of that time serve as well.
+COUNTED_FOR_A_TIME = ("integrator",)
 _FIRST_SEARCH = ("space", "trials", "seeds", "splits", "max_epochs")
 
 
-def described_settings(config: TrainConfig) -> dict[str, Any]:
-    """The settings that scores depend on: not where to compute or to find data."""
+def described_settings(config: TrainConfig, also: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The settings that scores depend on: not where to compute or to find data.
+
+    `also` are settings that count at their defaults too, as the first ones do.
+    """
     described: dict[str, Any] = {"seed": config.seed}
     plain = config.model_dump(mode="json")
     for section, first in _FIRST_SETTINGS.items():
@@ -37,7 +42,8 @@ def described_settings(config: TrainConfig) -> dict[str, Any]:
         described[section] = {
             key: value
             for key, value in plain[section].items()
-            if key in first.split() or (key != "root" and value != _default(fields.get(key)))
+            if key in (*first.split(), *also)
+            or (key != "root" and value != _default(fields.get(key)))
         }
     return described
 

@@ -9,7 +9,11 @@ from typing import Any
 
 from adgn.experiments.budgets import SEARCH_SEED, Budget, find_budget
 from adgn.experiments.definition import Column, Experiment, Row
-from adgn.experiments.fingerprint import described_search, described_settings
+from adgn.experiments.fingerprint import (
+    COUNTED_FOR_A_TIME,
+    described_search,
+    described_settings,
+)
 from adgn.experiments.records import FORMAT, Cell, Published
 from adgn.experiments.tables import find_experiment
 from adgn.selection import Protocol, Run, grid_size, named_space, protocol_of
@@ -177,9 +181,17 @@ class CellPlan:
         there = {(run.seed, run.split) for run in cell.runs}
         return [run for run in self.rounds[number - 1] if (run.seed, run.split) not in there]
 
-    @cached_property
+    @property
     def fingerprint(self) -> str:
         """Changes with everything that scores depend on, and with nothing else."""
+        return self.fingerprints[0]
+
+    @cached_property
+    def fingerprints(self) -> tuple[str, ...]:
+        """That which new cells have, and those of earlier versions that mean the same."""
+        return self._fingerprint(()), self._fingerprint(COUNTED_FOR_A_TIME)
+
+    def _fingerprint(self, also: tuple[str, ...]) -> str:
         # Words and estimates do not count, and the settings are part of the configuration above.
         experiment, search = self.experiment, self.budget.search
         budget = {
@@ -198,7 +210,7 @@ class CellPlan:
             "budget": [self.budget_name, budget],
             "space": self.space,
             "protocol": self.protocol.model_dump(mode="json"),
-            "config": described_settings(self.base),
+            "config": described_settings(self.base, also),
         }
         return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:32]
 
