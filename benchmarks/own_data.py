@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.parquet
 
 from adgn._util.environment import available_cores, git_commit, load_average, processor, versions
@@ -28,6 +29,7 @@ RESULTS = REPOSITORY / "results" / "own_data.json"
 DOCS = REPOSITORY / "docs" / "own-data.md"
 BEGIN, END = "<!-- generated: large -->", "<!-- end of large -->"
 NODES, EDGES = 1_000_000, 10_000_000
+REPEATS = 3
 IDS = {"numbers": "ids are whole numbers", "text": "ids are text"}
 
 
@@ -71,7 +73,7 @@ def measure_here(folder: Path) -> dict[str, Any]:
     from adgn.data import Graph, Preprocessing, TargetEncoder
 
     before = peak_megabytes()
-    start = time.perf_counter()
+    start, cpu = time.perf_counter(), time.process_time()
     graph = Graph.from_tables(
         folder / "nodes.parquet", folder / "edges.parquet", target_column="label"
     )
@@ -87,22 +89,26 @@ def measure_here(folder: Path) -> dict[str, Any]:
         "labels": int((target >= 0).sum()),
         "read_seconds": read - start,
         "features_seconds": done - read,
+        "cpu_seconds": time.process_time() - cpu,
         "peak_mb": peak_megabytes(),
         "imports_mb": before,
     }
 
 
 def measure(ids: str) -> dict[str, Any]:
-    """Write files, and read them in a new process."""
+    """Write files, and read them in new processes; the fastest counts, and the largest peak."""
     with tempfile.TemporaryDirectory() as folder:
         own = [sys.executable, "-W", "ignore", __file__]
         subprocess.run([*own, "--make", ids, folder], check=True)
-        run = subprocess.run(
-            [*own, "--measure", folder], check=True, capture_output=True, text=True
-        )
-    result: dict[str, Any] = json.loads(run.stdout.splitlines()[-1])
-    print(ids, json.dumps(result), flush=True)
-    return result
+        results: list[dict[str, Any]] = []
+        for _ in range(REPEATS):
+            run = subprocess.run(
+                [*own, "--measure", folder], check=True, capture_output=True, text=True
+            )
+            results.append(json.loads(run.stdout.splitlines()[-1]))
+            print(ids, json.dumps(results[-1]), flush=True)
+    fastest = min(results, key=lambda result: result["read_seconds"])
+    return {**fastest, "peak_mb": max(result["peak_mb"] for result in results)}
 
 
 def measure_all() -> dict[str, Any]:
@@ -121,21 +127,22 @@ def measure_all() -> dict[str, Any]:
 def table(results: dict[str, Any]) -> str:
     """The Markdown table of the docs."""
     lines = [
-        "| | nodes | edges | features | reading, s | features, s | peak memory, GB |",
-        "|---|---:|---:|---:|---:|---:|---:|",
+        "| | nodes | edges | features | reading, s | features, s | CPU time, s | peak memory, GB |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for ids, run in results["runs"].items():
         lines.append(
             f"| {IDS[ids]} | {run['nodes']:,} | {run['edges']:,} | {run['features']} | "
             f"{run['read_seconds']:.1f} | {run['features_seconds']:.1f} | "
-            f"{run['peak_mb'] / 1024:.2f} |"
+            f"{run['cpu_seconds']:.1f} | {run['peak_mb'] / 1024:.2f} |"
         )
     packages = ", ".join(f"{name} {number}" for name, number in results["versions"].items())
     lines += [
         "",
         f"Measured on {results['date']} at commit `{results['commit']}`: {results['processor']}, "
         f"{results['cores']} cores, load average {results['load_average']:g} at the start; "
-        f"{packages}. Each in a process of its own, the imports included in the memory: "
+        f"{packages}. Each in a process of its own, the fastest of {REPEATS} "
+        "runs and the largest memory, imports included: "
         "`python benchmarks/own_data.py`.",
     ]
     return "\n".join(lines)

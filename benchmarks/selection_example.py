@@ -19,7 +19,7 @@ from pathlib import Path
 
 import torch
 
-from adgn.selection.executors.base import available_cores
+from adgn._util.environment import available_cores
 from adgn.training.files import write_atomically
 
 RESULTS = Path(__file__).parent.parent / "results" / "selection.json"

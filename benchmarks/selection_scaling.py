@@ -29,8 +29,8 @@ from typing import Any
 
 import torch
 
+from adgn._util.environment import available_cores
 from adgn.selection import StudyFolder, grid_size, select
-from adgn.selection.executors.base import available_cores
 from adgn.training.files import write_atomically
 
 DISTURBED = 0.2  # cores

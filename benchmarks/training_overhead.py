@@ -31,7 +31,7 @@ from adgn.bench.run import describe_machine, measured_commit, measured_versions
 from adgn.graph import backend
 from adgn.training import Prepared, RunDirectory, TrainConfig, prepare
 from adgn.training.files import OTHER_OUT, write_atomically
-from adgn.training.run import RunJournal
+from adgn.training.run import Checkpointer
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "results" / "training.json"
@@ -149,10 +149,11 @@ def measure(config: TrainConfig, epochs: int, rounds: int) -> dict[str, Any]:
     result: dict[str, Any] = {"epochs_per_round": epochs, "rounds": rounds}
     with tempfile.TemporaryDirectory() as folder:
         for evaluate in (False, True):
-            journal = RunJournal(RunDirectory(folder), config)
-            with journal.metrics:
+            checkpointer = Checkpointer(RunDirectory(folder), config)
+            with checkpointer.metrics:
                 bare = bare_epochs(prepare(config), evaluate)
-                prepared = prepare(config, journal=journal)
+                prepared = prepare(config)
+                prepared.trainer.checkpointer = checkpointer
                 prepared.trainer._save()
                 pairs = take_pairs(bare, loop_epochs(prepared, evaluate), epochs, rounds)
             name = "training_and_validation" if evaluate else "training"

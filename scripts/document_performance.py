@@ -8,7 +8,9 @@ from pathlib import Path
 
 from pages import markdown_table, print_or_write
 
-from adgn.bench import CASES, Table, read, tables
+from adgn.bench.cases import CASES
+from adgn.bench.records import read
+from adgn.bench.tables import Table, tables
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "performance.md"

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from pages import fill_places
 
-from adgn.bench import read as read_bench
 from adgn.bench.records import WayRecord
+from adgn.bench.records import read as read_bench
 from adgn.experiments.tables import EXPERIMENTS
 from adgn.report import (
     Results,

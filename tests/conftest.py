@@ -26,7 +26,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 @pytest.fixture(scope="session")
 def raw_datasets() -> Path:
-    """The folder with the raw files of the node benchmarks; tests that need it skip without it."""
+    """The folder with the raw files of the node data sets; tests that need it skip without it."""
     folder = os.environ.get("ADGN_TEST_DATASETS")
     if not folder:
         pytest.skip("set ADGN_TEST_DATASETS to a folder with the raw node data sets to run this")

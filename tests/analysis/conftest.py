@@ -25,7 +25,7 @@ def path(num_nodes):
 def rate_matrix(conv, edge_index, num_nodes):
     """J of the linear right-hand side for the states of all nodes, node by node."""
     operator = conv.phi.operator(torch.zeros(num_nodes, 1).double(), edge_index).to_dense()
-    own = torch.kron(torch.eye(num_nodes).double(), conv.own_weight())
+    own = torch.kron(torch.eye(num_nodes).double(), conv.w_self())
     return (own + torch.kron(operator, conv.phi.lin.weight)).detach()
 
 

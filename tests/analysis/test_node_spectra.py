@@ -16,7 +16,7 @@ RING = torch.tensor([[0, 1, 2, 3, 1, 2, 3, 0], [1, 2, 3, 0, 0, 1, 2, 3]])
 class PlainConv(AntiSymmetricConv):
     """The same layer without the anti-symmetry: W in place of W − Wᵀ."""
 
-    def own_weight(self):
+    def w_self(self):
         return self.W - self.gamma * self.eye
 
 

@@ -6,10 +6,11 @@ import pytest
 import torch
 from torch import nn
 
-from adgn.analysis import DivergedError, layer_states
+from adgn.analysis import layer_states
 from adgn.analysis.states import check_layer, check_node, in_double, measuring, states_from
 from adgn.graph import graph_operator
 from adgn.nn import ADGN, AntiSymmetricConv, available_models, build_model
+from adgn.training import DivergedError
 
 
 @pytest.mark.parametrize("name", available_models())
@@ -43,7 +44,7 @@ def test_each_state_is_one_update_of_the_state_before(weight_sharing, make_path)
     adjacency = graph_operator(graph, num_nodes=5, like=states[0]).to_dense()
     layers = list(model.propagation.layers) * (3 if weight_sharing else 1)
     for conv, before, after in zip(layers, states[:-1], states[1:], strict=True):
-        inner = before @ conv.own_weight().t() + adjacency @ before @ conv.phi.lin.weight.t()
+        inner = before @ conv.w_self().t() + adjacency @ before @ conv.phi.lin.weight.t()
         torch.testing.assert_close(after, before + 0.1 * torch.tanh(inner + conv.bias))
 
 

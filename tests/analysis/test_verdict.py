@@ -132,7 +132,7 @@ def test_a_stable_network_that_hears_little_is_told_to_step_farther():
     found = diagnose(model, torch.randn(20, 4), example_graph("line", 20))
     assert found.kind == "stable"
     (advice,) = [a for a in found.advice if a.parameter == "epsilon"]
-    assert "to hear farther" in advice.text
+    assert "to reach farther" in advice.text
     before = found.sensitivity.by_distance().reach()
     value = float(advice.text.split("=")[1].split(" ")[0])
     for conv in model.propagation.layers:

@@ -2,7 +2,7 @@ import pytest
 
 from adgn.bench.cases import CASES, TARGETS, choose_cases
 from adgn.bench.workloads import WAYS
-from adgn.data import BENCHMARKS
+from adgn.data import NODE_DATASETS
 
 
 def test_all_run_but_the_large_one():
@@ -31,7 +31,7 @@ def test_a_case_has_what_it_needs(name):
     assert set(case.ways) <= set(WAYS)
     assert set(case.needs_mb) <= set(case.ways)
     for points in (case.points, case.quick):
-        assert {w.data for w in points} <= {"property", "random", *BENCHMARKS}
+        assert {w.data for w in points} <= {"property", "random", *NODE_DATASETS}
         costs = [(w.size, w.layers) for w in points]
         assert costs == sorted(costs)  # each tells whether there is room for the next
 

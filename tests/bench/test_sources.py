@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from adgn.bench.sources import benchmark_task, random_task
+from adgn.bench.sources import dataset_task, random_task
 from adgn.graph import graph_operator
 
 
@@ -28,7 +28,7 @@ def test_edges_that_make_no_graph(edges):
 
 
 def test_a_node_data_set(data_root):
-    task = benchmark_task("texas", data_root)
+    task = dataset_task("texas", data_root)
     assert task.sizes() == {"nodes": 183, "edges": 325, "features": 1703}
     assert task.is_sparse
     assert torch.equal(task.dense_features, task.features.to_dense())

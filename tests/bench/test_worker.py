@@ -3,7 +3,7 @@ import torch
 
 from adgn.bench import worker
 from adgn.bench.timing import peak_megabytes
-from adgn.bench.worker import Job, WorkerError, do, run_alone
+from adgn.bench.worker import Job, WorkerError, measure, run_alone
 from adgn.bench.workloads import Workload
 from adgn.graph import backend
 
@@ -11,7 +11,7 @@ TINY = Workload("random", 2, 4, "gcn", 1000)
 
 
 def test_times_of_several_ways():
-    found = do(Job("time", TINY, ("adgn", "pyg"), repeats=2))
+    found = measure(Job("time", TINY, ("adgn", "pyg"), repeats=2))
     assert found["sizes"] == {"nodes": 40, "edges": 1000, "features": 32}
     assert found["backend"] == backend().name
     for seen in found["ways"].values():

@@ -83,18 +83,16 @@ def test_a_quick_run_over_a_full_one_is_refused_before_any_work(tiny, tmp_path):
 
 
 def test_slowest_rival_is_handed_on(tmp_path, monkeypatch):
-    import adgn.bench
-
     seen = []
 
     def note(name, options, tell):
         seen.append(options)
-        raise adgn.bench.BenchError("only looked at")
+        raise run.BenchError("only looked at")
 
-    monkeypatch.setattr(adgn.bench, "run_case", note)
+    monkeypatch.setattr(run, "run_case", note)
     for arguments in ([], ["--slowest-rival", 45.5]):
         assert invoke("texas", *arguments, "--out", tmp_path / "bench.json").exit_code == 1
-    assert [options.slowest_rival for options in seen] == [adgn.bench.Options().slowest_rival, 45.5]
+    assert [options.slowest_rival for options in seen] == [run.Options().slowest_rival, 45.5]
 
 
 def test_a_slowest_rival_of_no_time_is_refused(tmp_path):

@@ -14,9 +14,10 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from adgn.cli.app import app
-from adgn.cli.reproduction_progress import shown_reproduction
+from adgn.cli.reproduction_progress import show_reproduction
 from adgn.experiments.api import plan_cells
 from adgn.experiments.driver import Job
+from adgn.experiments.records import RunRecord, SearchRecord
 from adgn.experiments.results import ResultsDirectory
 from adgn.experiments.steps import StepOrder, do_step
 from tests.experiments.workers import HereWorker
@@ -96,8 +97,36 @@ def test_every_experiment_is_in_the_list():
     for name in ("property", "property-time", "benchmarks", "heterophily", "trees", "depth"):
         assert f"{name}: " in printed
     laptop = [line for line in printed.splitlines() if line.startswith("laptop")]
-    assert "at most 4 configurations" in laptop[0]
-    assert laptop[1].split()[:4] == ["laptop", "52", "192", "208"]
+    assert "the paper's grid, successive halving" in laptop[0]
+    assert laptop[1].split()[:4] == ["laptop", "52", "5328", "208"]
+
+
+def test_the_list_tells_the_hours_that_are_used_and_left(tmp_path):
+    arguments = ["reproduce", "property", "--models=gcn", "--list", f"--out={tmp_path / 'out'}"]
+
+    def hours():
+        lines = run(*arguments).stdout.splitlines()
+        words = [line.split() for line in lines if line.startswith("laptop") and " h " in line]
+        whole, used, left = words[-1][4::2]
+        return float(whole), float(used), float(left)
+
+    whole, used, left = hours()
+    plans = plan_cells(["property"], "laptop", ["gcn"])
+    expected = sum(1700 + 0.3 * plan.search_epochs for plan in plans) / 3600
+    assert (whole, used, left) == (pytest.approx(expected, abs=0.05), 0.0, whole)
+    results = ResultsDirectory(tmp_path / "out")
+    results.open("laptop")
+    plan = plans[0]
+    runs = [RunRecord(seed=seed, seconds=3600.0) for seed in (41, 95)]
+    found = {"search": SearchRecord(seconds=1800.0), "runs": tuple(runs), "status": "partial"}
+    results.write_cell(plan, plan.new_cell().model_copy(update=found))
+    # Half an hour of search and two runs of an hour; two more of these, and the other three cells.
+    each = (1700 + 0.3 * plan.search_epochs) / 3600
+    assert hours() == (whole, 2.5, pytest.approx(2 + 3 * each, abs=0.05))
+    both = [RunRecord(seed=seed, seconds=3600.0) for seed in (12, 35)]
+    done = {**found, "runs": (*runs, *both), "status": "done"}
+    results.write_cell(plan, plan.new_cell().model_copy(update=done))
+    assert hours() == (whole, 4.5, pytest.approx(3 * each, abs=0.05))
 
 
 def test_the_list_is_readable_at_80_columns(monkeypatch):
@@ -107,7 +136,7 @@ def test_the_list_is_readable_at_80_columns(monkeypatch):
         monkeypatch.setattr(f"adgn.cli.{place}.console", lambda: terminal)
     assert run("reproduce", "--list").exit_code == 0
     printed = re.sub(r"\x1b\[\d*m", "", screen.getvalue())
-    assert "configurations tried" in printed
+    assert re.search(r"cells\W+configurations\W+final runs\W+time\W+used\W+left", printed)
     assert "…" not in printed  # where Rich cuts a word
     assert max(map(len, printed.splitlines())) <= 80
 
@@ -120,18 +149,18 @@ def test_a_wrong_budget_of_the_list_is_told():
 def test_one_live_display(monkeypatch):
     screen = io.StringIO()
     terminal = Console(file=screen, force_terminal=True, width=120)
-    monkeypatch.setattr("adgn.cli.reproduction_progress.error_console", lambda: terminal)
+    monkeypatch.setattr("adgn.cli.progress.error_console", lambda: terminal)
     plan = plan_cells(["trees"], "smoke", ["gcn"])[0]
-    with shown_reproduction() as (watch, progress):
+    with show_reproduction() as (callback, progress):
         progress(1, 4)
-        watch.live.refresh()
-        assert "data: 25 %" in screen.getvalue()
+        callback.display.live.refresh()
+        assert re.search(r"data.*25 %", screen.getvalue())
         shown = len(screen.getvalue())
-        watch.tick([Job(plan, plan.new_cell(), 0, running=True)])
-        watch.live.refresh()
+        callback.tick([Job(plan, plan.new_cell(), 0, running=True)])
+        callback.display.live.refresh()
         later = screen.getvalue()[shown:]
     assert "gcn--radius-2" in later
-    assert "data:" not in later
+    assert "25 %" not in later
 
 
 def scores(out):

@@ -248,7 +248,7 @@ def test_a_terminal_gets_a_bar_with_epoch_loss_best_score_and_time_left(tmp_path
     os.close(ours)
     assert process.wait(timeout=60) == 0
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
-    assert re.search(r"epoch \d+/200 +loss \S+ +best val log10_mse -?\d\.\d+ +at most 0:0", text)
+    assert re.search(r"epoch \d+/200, loss \S+, best val log10_mse -?\d\.\d+, at most 0:0", text)
 
 
 def test_help_needs_no_torch():

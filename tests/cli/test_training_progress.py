@@ -1,6 +1,6 @@
 import pytest
 
-from adgn.cli.training_progress import shown_progress
+from adgn.cli.training_progress import show_training
 from adgn.training import LearnedNothingWarning, train
 
 
@@ -13,8 +13,8 @@ def settings(epochs):
 
 
 def test_few_lines_however_many_epochs(capsys):
-    with shown_progress("label") as shown, pytest.warns(LearnedNothingWarning):
-        train(settings(30), observers=[shown.observer])
+    with show_training("label") as (callback, _), pytest.warns(LearnedNothingWarning):
+        train(settings(30), callbacks=[callback])
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith("label: epoch 1/30, loss ")
     assert lines[-1].startswith("label: epoch 30/30, loss ")
@@ -24,9 +24,9 @@ def test_few_lines_however_many_epochs(capsys):
 
 
 def test_preparation_is_shown_too(capsys):
-    with shown_progress("label") as shown:
-        shown.preparing(5, 10)
-        shown.preparing(10, 10)
+    with show_training("label") as (_, preparing):
+        preparing(5, 10)
+        preparing(10, 10)
     assert capsys.readouterr().err.splitlines() == [
         "preparing the data: 50 %",
         "preparing the data: 100 %",

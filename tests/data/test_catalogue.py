@@ -8,8 +8,8 @@ import pytest
 
 import adgn
 from adgn.data import (
-    BENCHMARKS,
     CATALOGUE,
+    NODE_DATASETS,
     TARGETS,
     GraphPropertyDataset,
     GraphTransfer,
@@ -36,8 +36,8 @@ def test_every_target_and_its_constant_score_is_documented():
         assert re.search(row, text, re.MULTILINE), target.name
 
 
-def test_every_benchmark_is_in_the_catalogue():
-    assert set(BENCHMARKS) < set(CATALOGUE)
+def test_every_node_dataset_is_in_the_catalogue():
+    assert set(NODE_DATASETS) < set(CATALOGUE)
 
 
 def test_statistics_of_synthetic_sets_are_true():
@@ -54,7 +54,7 @@ SYNTHETIC = {
 
 
 def test_every_synthetic_set_is_compared():
-    assert set(SYNTHETIC) == set(CATALOGUE) - set(BENCHMARKS)
+    assert set(SYNTHETIC) == set(CATALOGUE) - set(NODE_DATASETS)
 
 
 @pytest.mark.parametrize("name", SYNTHETIC)
@@ -80,7 +80,7 @@ def test_usage_expressions_are_calls_of_what_the_package_has(name):
     assert [*bound.arguments.values()] == [*given, *named.values()]
 
 
-def test_prepare_and_verify_a_benchmark(data_root, tmp_path):
+def test_prepare_and_verify_a_node_dataset(data_root, tmp_path):
     (tmp_path / "WebKB").symlink_to(data_root / "WebKB")
     before = verify("wisconsin", tmp_path)
     assert {(s.role, s.state) for s in before} == {("raw", "ok")}

@@ -9,16 +9,16 @@ import torch
 import torch_geometric.datasets
 import torch_geometric.io
 
-from adgn.data import BENCHMARKS, DataError, load
+from adgn.data import NODE_DATASETS, DataError, load
 from adgn.data import nodes as nodes_module
 from adgn.data.raw_files import raw_files, read_with_pyg
 
-SPARSE = set(BENCHMARKS) - {"computers", "photo"}
+SPARSE = set(NODE_DATASETS) - {"computers", "photo"}
 
 
-@pytest.mark.parametrize("name", BENCHMARKS)
+@pytest.mark.parametrize("name", NODE_DATASETS)
 def test_every_data_set_matches_its_statistics(data_root, name):
-    entry = BENCHMARKS[name]
+    entry = NODE_DATASETS[name]
     data = load(name, data_root)
     found = (data.num_nodes, data.num_edges, data.num_features, int(data.y.max()) + 1)
     assert found == (entry.nodes, entry.edges, entry.features, entry.classes)
@@ -28,10 +28,10 @@ def test_every_data_set_matches_its_statistics(data_root, name):
     assert data.validate(raise_on_error=True)
 
 
-@pytest.mark.parametrize("name", sorted(set(BENCHMARKS) - {"physics", "cs"}))
+@pytest.mark.parametrize("name", sorted(set(NODE_DATASETS) - {"physics", "cs"}))
 def test_equals_what_pyg_makes_of_the_files(data_root, name):
     data = load(name, data_root)
-    expected = read_with_pyg(BENCHMARKS[name], data_root)
+    expected = read_with_pyg(NODE_DATASETS[name], data_root)
     assert torch.equal(data.x.to_dense(), expected.x)
     for key in set(expected.keys()) - {"x"}:
         assert torch.equal(data[key], expected[key]), key
@@ -40,7 +40,7 @@ def test_equals_what_pyg_makes_of_the_files(data_root, name):
 
 def test_coauthor_equals_what_pyg_makes_of_some_of_its_rows(data_root, tmp_path):
     """PyG makes the whole dense; rows of the same file tell the same at a hundredth of the size."""
-    (path,) = raw_files(BENCHMARKS["physics"], data_root)
+    (path,) = raw_files(NODE_DATASETS["physics"], data_root)
     rows = 300
     with np.load(path) as arrays:
         keys = [key for key in arrays.files if key.startswith(("attr_", "adj_", "labels"))]
@@ -114,7 +114,7 @@ def test_physics_is_never_dense(data_root, tmp_path):
         "adgn.data.nodes.load('physics', sys.argv[1])\n"
         "print(peak() - before)\n"
     )
-    (source,) = raw_files(BENCHMARKS["physics"], data_root)
+    (source,) = raw_files(NODE_DATASETS["physics"], data_root)
     copy = tmp_path / source.relative_to(data_root)
     copy.parent.mkdir(parents=True)
     shutil.copyfile(source, copy)
@@ -129,7 +129,7 @@ def test_physics_is_never_dense(data_root, tmp_path):
 
 def test_works_from_the_prepared_file_alone(data_root, tmp_path):
     expected = load("texas", data_root)
-    prepared = nodes_module.benchmark_path(BENCHMARKS["texas"], data_root)
+    prepared = nodes_module.prepared_path(NODE_DATASETS["texas"], data_root)
     (tmp_path / "adgn").mkdir()
     shutil.copyfile(prepared, tmp_path / "adgn" / prepared.name)
     data = load("texas", tmp_path)
@@ -138,8 +138,8 @@ def test_works_from_the_prepared_file_alone(data_root, tmp_path):
 
 def test_wrong_counts_are_refused(data_root, tmp_path, monkeypatch):
     (tmp_path / "WebKB").symlink_to(data_root / "WebKB")
-    wrong = replace(BENCHMARKS["texas"], edges=1)
-    monkeypatch.setattr(nodes_module, "find_benchmark", lambda name: wrong)
+    wrong = replace(NODE_DATASETS["texas"], edges=1)
+    monkeypatch.setattr(nodes_module, "find_node_dataset", lambda name: wrong)
     with pytest.raises(DataError, match=r"texas .* 'edges': 325.*expected.*'edges': 1"):
         load("texas", tmp_path)
     assert list((tmp_path / "adgn").glob("*.safetensors")) == []

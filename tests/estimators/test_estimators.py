@@ -15,7 +15,7 @@ from adgn import Graph, GraphClassifier, GraphRegressor, NodeClassifier, NodeReg
 from adgn.data import GraphInputError
 from adgn.estimators import NotFittedError
 from adgn.nn import available_models
-from adgn.training import Interrupted, Observer
+from adgn.training import Callback, Interrupted
 from tests.estimators.graphs import many_graphs, two_groups
 
 QUICK = {"loop": {"max_epochs": 15}}
@@ -303,7 +303,7 @@ def test_a_search_stops_in_time_and_is_used(tmp_path):
     assert any("configurations tried" in row["note"] for row in searched)
 
 
-class StopInEpoch(Observer):
+class StopInEpoch(Callback):
     def __init__(self, epoch):
         self.epoch = epoch
 
@@ -317,7 +317,7 @@ def test_a_fit_that_was_stopped_goes_on_exactly(tmp_path):
     whole = NodeClassifier(settings=QUICK).fit(graph, run_dir=tmp_path / "whole")
     model = NodeClassifier(settings=QUICK)
     with pytest.raises(Interrupted):
-        model.fit(graph, run_dir=tmp_path / "stopped", observers=[StopInEpoch(7)])
+        model.fit(graph, run_dir=tmp_path / "stopped", callbacks=[StopInEpoch(7)])
     model.fit(graph, run_dir=tmp_path / "stopped")
     assert (model.predict_proba() == whole.predict_proba()).all()
 

@@ -33,19 +33,19 @@ def statuses(result):
 
 
 def test_breadth_first_and_stopped_after_a_round(here):
-    watch = Steps()
-    result = here("property", models=["gcn"], rounds=1, watch=watch)
+    callback = Steps()
+    result = here("property", models=["gcn"], rounds=1, callback=callback)
     assert set(statuses(result).values()) == {"partial"}
-    numbers = [step for _, step in watch.begun]
+    numbers = [step for _, step in callback.begun]
     assert numbers == [0] * 4 + [1] * 4
     assert all(len(job.cell.runs) == 1 for job in result.jobs)
-    watch = Steps()
-    result = here("property", models=["gcn"], watch=watch)
-    assert [step for _, step in watch.begun] == [2] * 4
+    callback = Steps()
+    result = here("property", models=["gcn"], callback=callback)
+    assert [step for _, step in callback.begun] == [2] * 4
     assert set(statuses(result).values()) == {"done"}
-    watch = Steps()
-    here("property", models=["gcn"], watch=watch)
-    assert watch.begun == []
+    callback = Steps()
+    here("property", models=["gcn"], callback=callback)
+    assert callback.begun == []
 
 
 def test_some_columns_only(here, tmp_path):
@@ -107,12 +107,12 @@ def test_a_failing_cell_is_shown_and_the_rest_goes_on(here, monkeypatch):
     assert job.cell.error.run == "seed-95"
     assert "sometimes" in job.cell.error.traceback
     assert len(job.cell.runs) == 1  # the run before it is kept
-    watch = Steps()
-    assert here("property", models=["gcn"], watch=watch).failed
-    assert watch.begun == []
+    callback = Steps()
+    assert here("property", models=["gcn"], callback=callback).failed
+    assert callback.begun == []
     monkeypatch.setattr(replicate, "train", train)
-    result = here("property", models=["gcn"], retry_failed=True, watch=watch)
-    assert watch.begun == [("gcn--sssp", 2)]
+    result = here("property", models=["gcn"], retry_failed=True, callback=callback)
+    assert callback.begun == [("gcn--sssp", 2)]
     assert set(statuses(result).values()) == {"done"}
     assert result.jobs[2].cell.error is None
 
@@ -148,9 +148,9 @@ def test_a_cell_without_its_work_goes_on_with_what_was_selected(here, tmp_path):
     first = here("property", models=["gcn"], rounds=1)
     work = tmp_path / "out" / "property" / "work"
     work.rename(tmp_path / "lost")
-    watch = Steps()
-    result = here("property", models=["gcn"], watch=watch)
-    assert [step for _, step in watch.begun] == [2] * 4
+    callback = Steps()
+    result = here("property", models=["gcn"], callback=callback)
+    assert [step for _, step in callback.begun] == [2] * 4
     assert result.jobs[0].cell.settings == first.jobs[0].cell.settings
     assert result.jobs[0].cell.runs[0] == first.jobs[0].cell.runs[0]
 
@@ -194,10 +194,10 @@ def test_a_failed_search_leaves_those_who_use_its_settings_alone(here, monkeypat
     usual = {"models": ["gcn"], "columns": ["photo", "photo-1"], "root": data_root}
     first = here("benchmarks", "depth", **usual)
     assert statuses(first) == {"gcn--photo": "failed", "gcn--photo-1": "done"}
-    watch = Steps()
-    again = here("benchmarks", "depth", **usual, watch=watch)
+    callback = Steps()
+    again = here("benchmarks", "depth", **usual, callback=callback)
     assert again.moved == ()
-    assert watch.begun == []
+    assert callback.begun == []
 
 
 def test_a_lost_cell_file_is_filled_from_its_own_work(here, tmp_path):
@@ -264,10 +264,10 @@ def test_a_missing_data_set_is_told_before_anything_runs(here, monkeypatch):
         raise MissingFileError(f"{name} is not here")
 
     monkeypatch.setattr("adgn.experiments.outline.prepare", missing)
-    watch = Steps()
+    callback = Steps()
     with pytest.raises(MissingFileError, match="pubmed is not here"):
-        here("property", "benchmarks", models=["gcn"], watch=watch)
-    assert watch.begun == []
+        here("property", "benchmarks", models=["gcn"], callback=callback)
+    assert callback.begun == []
 
 
 @pytest.mark.parametrize(
@@ -335,9 +335,9 @@ def test_a_published_value_that_was_corrected_needs_no_new_run(here, tmp_path):
     file = tmp_path / "out" / "property" / "cells" / "gcn--sssp.json"
     cell = json.loads(file.read_text())
     file.write_text(json.dumps({**cell, "published": {**cell["published"], "mean": 7.0}}))
-    watch = Steps()
-    here("property", models=["gcn"], columns=["sssp"], watch=watch)
-    assert watch.begun == []
+    callback = Steps()
+    here("property", models=["gcn"], columns=["sssp"], callback=callback)
+    assert callback.begun == []
     assert json.loads(file.read_text()) == cell
 
 
@@ -346,8 +346,8 @@ def test_a_report_while_rows_are_added(here, tmp_path, monkeypatch):
     begin = ResultsDirectory.begin
     reports = []
 
-    def look(self, plan, outdated=None):
-        cell = begin(self, plan, outdated)
+    def look(self, plan, **options):
+        cell = begin(self, plan, **options)
         reports.append(len(read_results(tmp_path / "out").tables[0].cells))
         return cell
 

@@ -1,11 +1,11 @@
-from collections import Counter
-
 import pytest
 
 from adgn.experiments.api import plan_cells
 from adgn.experiments.budgets import BUDGETS, LAPTOP_TREE_PASSES, SEARCH_SEED
+from adgn.experiments.plan import plan_cell
 from adgn.experiments.tables import EXPERIMENTS
-from adgn.selection.spaces import random_points
+from adgn.selection.halving import rungs_of
+from adgn.selection.spaces import grid_size, random_points
 
 
 def test_every_budget_knows_every_experiment():
@@ -16,12 +16,30 @@ def test_every_budget_knows_every_experiment():
 @pytest.mark.parametrize("name", ["property", "benchmarks", "heterophily"])
 def test_random_searches_see_every_value(name):
     for plan in plan_cells([name], "laptop"):
-        points = list(random_points(plan.space, plan.budget.search.trials, SEARCH_SEED))
+        points = list(random_points(plan.space, plan.tried, SEARCH_SEED))
+        assert len(points) == plan.tried
         for key, values in plan.space.items():
-            seen = Counter(point[key] for point in points)
-            assert len(seen) == len(values)
-            if len(points) == plan.budget.search.trials and len(values) == 2:
-                assert len(set(seen.values())) == 1  # both equally often
+            assert {point[key] for point in points} == set(values)
+
+
+def test_the_texts_tell_the_rungs():
+    for name in ("property", "benchmarks", "heterophily"):
+        for plan in plan_cells([name], "laptop"):
+            loop, patience = plan.base.loop, plan.base.stopping.patience
+            runs = len(plan.budget.search.splits or (0,))
+            rungs = rungs_of(loop.max_epochs, patience, runs)
+            words = f"all for {rungs[0].epochs} epochs"
+            assert words in plan.budget.text
+            assert f"third for {rungs[1].epochs}" in plan.budget.text
+            assert rungs[2].epochs == loop.max_epochs
+            assert f"at most {loop.max_epochs} epochs" in plan.budget.text
+
+
+def test_large_configurations_are_left_out_where_a_budget_says_so():
+    space = plan_cell("heterophily", "adgn-sum", "texas", "laptop").space
+    assert space["model.num_layers"] == [8, 16]
+    assert space["model.hidden_channels"] == [128]
+    assert grid_size(space) == 192
 
 
 def test_the_passes_over_trees_are_those_of_the_text():

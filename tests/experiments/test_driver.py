@@ -1,6 +1,6 @@
 import threading
 
-from adgn.experiments.driver import Callback, Driver, Job
+from adgn.experiments.driver import Driver, Job, ReproductionCallback
 from adgn.experiments.plan import plan_cell
 from adgn.experiments.records import SearchRecord
 from adgn.experiments.results import ResultsDirectory
@@ -9,10 +9,10 @@ from tests.experiments.workers import HereWorker, Steps
 
 def test_a_dead_worker_is_replaced(here):
     HereWorker.deaths = 2
-    watch = Steps()
-    result = here("trees", models=["gcn"], watch=watch)
+    callback = Steps()
+    result = here("trees", models=["gcn"], callback=callback)
     assert not result.failed
-    assert [outcome for _, _, outcome in watch.ended].count("died") == 2
+    assert [outcome for _, _, outcome in callback.ended].count("died") == 2
 
 
 def test_a_cell_that_kills_workers_is_failed_in_the_end(here):
@@ -29,7 +29,7 @@ def test_settings_that_are_taken_over_are_waited_for(tmp_path):
     source = plan_cell("benchmarks", "gcn", "photo", "laptop")
     user = plan_cell("depth", "gcn", "photo-5", "laptop")
     jobs = [Job(user, user.new_cell(), 0), Job(source, source.new_cell(), 1)]
-    driver = Driver(ResultsDirectory(tmp_path), jobs, Callback(), threading.Event())
+    driver = Driver(ResultsDirectory(tmp_path), jobs, ReproductionCallback(), threading.Event())
     assert driver._next(jobs) is jobs[1]
     jobs[1].running = True
     assert driver._next(jobs) is None

@@ -16,7 +16,7 @@ def test_the_constant_of_trees():
         assert constant[f"radius-{radius}"].mean == pytest.approx(share, abs=1 / len(labels))
 
 
-def test_the_constant_of_the_benchmarks(data_root, monkeypatch):
+def test_the_constant_of_the_node_data_sets(data_root, monkeypatch):
     monkeypatch.setenv("ADGN_DATA", str(data_root))
     plans = plan_cells(["depth-heterophily"], "laptop", ["adgn"])
     constant = constant_predictor([plan for plan in plans if plan.column.group == "texas"])

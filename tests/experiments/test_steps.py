@@ -4,13 +4,14 @@ import threading
 import pytest
 
 from adgn.experiments import steps
-from adgn.experiments.budgets import BUDGETS
-from adgn.experiments.driver import Callback
+from adgn.experiments.budgets import BUDGETS, Search
+from adgn.experiments.driver import ReproductionCallback
 from adgn.experiments.errors import ReproductionError
 from adgn.experiments.plan import plan_cell
 from adgn.experiments.records import SearchRecord
 from adgn.experiments.results import ResultsDirectory
 from adgn.experiments.steps import StepOrder, do_step
+from adgn.selection import objective
 from adgn.selection.errors import ExecutorError, StorageError
 from adgn.training import Interrupted
 from tests.experiments.workers import Steps
@@ -63,6 +64,34 @@ def test_normalised_accuracy_is_in_the_cell(tmp_path):
     assert cell.curve.metric == "accuracy"
 
 
+def test_a_search_by_halving_goes_on_after_a_stop(tmp_path, monkeypatch):
+    budget = BUDGETS["smoke"]["property"]
+    search = Search(space="paper", prune="halving", most={"model.num_layers": 5})
+    changed = type(budget)(**{**vars(budget), "search": search})
+    monkeypatch.setitem(BUDGETS["smoke"], "property", changed)
+    monkeypatch.setenv("ADGN_DATA", str(tmp_path / "data"))
+    names = ("property", "gcn", "sssp", "smoke")
+    _, calm = done(tmp_path / "calm", *names, step=0)
+    assert calm.search.trials == 6
+    assert calm.search.how.endswith("halving: 6 to 1 epoch, 3 to 2 epochs")
+    stop, trained, train_to = threading.Event(), [], objective.train_to
+
+    def stopped_in_the_second_rung(epochs, *arguments):
+        trained.append(epochs)
+        if trained.count(2) == 2:
+            stop.set()
+        return train_to(epochs, *arguments)
+
+    monkeypatch.setattr(objective, "train_to", stopped_in_the_second_rung)
+    outcome, _ = done(tmp_path / "stopped", *names, step=0, stop=stop)
+    assert outcome == "interrupted"
+    outcome, cell = done(tmp_path / "stopped", *names, step=0)
+    assert outcome == "done"
+    assert trained == [1] * 6 + [2] * 4  # one of them was begun twice
+    assert cell.settings == calm.settings
+    assert cell.search.how == calm.search.how
+
+
 # Cells of the full budget, which are whole studies.
 
 
@@ -97,10 +126,10 @@ def test_a_cell_is_what_the_study_found(here, small, tmp_path):
     assert cell.curve.epochs == (1, 2)
     assert cell.parameters == 90 + 20 * 930 + 481
     assert f"lr = {record['settings']['optimizer.lr']}" in cell.config
-    watch = Steps()
-    again = here("property", budget="paper", models=["gcn"], watch=watch)
+    callback = Steps()
+    again = here("property", budget="paper", models=["gcn"], callback=callback)
     assert again.moved == ()
-    assert watch.begun == []
+    assert callback.begun == []
     assert again.jobs[0].cell == cell
 
 
@@ -144,16 +173,16 @@ def test_an_interrupt_of_a_run_in_this_process_stops_the_whole(here, small, fail
 
 
 def test_callbacks_see_that_a_study_is_under_way(here, small):
-    class Looks(Callback):
+    class Looks(ReproductionCallback):
         seen = ()
 
         def tick(self, jobs):
             self.seen = (*self.seen, [job.running for job in jobs])
 
-    watch = Looks()
-    here("property", budget="paper", models=["gcn"], watch=watch)
-    assert [True] in watch.seen
-    assert watch.seen[-1] == [False]
+    callback = Looks()
+    here("property", budget="paper", models=["gcn"], callback=callback)
+    assert [True] in callback.seen
+    assert callback.seen[-1] == [False]
 
 
 def test_rounds_have_no_meaning_for_whole_studies(here, small):

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from adgn.data import BENCHMARKS
+from adgn.data import NODE_DATASETS
 from adgn.experiments.tables import EXPERIMENTS
 from adgn.nn import model_spec
 from adgn.tasks.published import published_tables
@@ -46,4 +46,4 @@ def test_every_published_row_is_run_or_quoted(name, table):
 def test_defects_of_the_data_are_noted():
     notes = " ".join(EXPERIMENTS["heterophily"].notes)
     for name in ("cornell", "chameleon", "squirrel"):
-        assert BENCHMARKS[name].title in notes
+        assert NODE_DATASETS[name].title in notes

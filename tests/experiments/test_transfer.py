@@ -6,10 +6,10 @@ from torch import nn
 from adgn.analysis import weight_gradients
 from adgn.data import GraphTransfer
 from adgn.experiments.transfer import run_transfer
-from adgn.training import Observer, train
+from adgn.training import Callback, train
 
 
-class FirstAgainstLast(Observer):
+class FirstAgainstLast(Callback):
     """After each step, the gradient in the first layer's weights over that in the last's."""
 
     def __init__(self) -> None:
@@ -26,16 +26,16 @@ class FirstAgainstLast(Observer):
 
 def ratios_while_training(model: str, **options) -> list[float]:
     """64 layers on a line of 10 edges, two passes over 200 lines."""
-    observer = FirstAgainstLast()
+    callback = FirstAgainstLast()
     train(
         "graph-transfer",
         task={"distance": 10, "train": 200, "val": 10, "test": 10},
         model={"name": model, "num_layers": 64, **options},
         loop={"max_epochs": 2, "batch_size": 20},
-        observers=[observer],
+        callbacks=[callback],
     )
-    assert len(observer.ratios) == 20
-    return observer.ratios
+    assert len(callback.ratios) == 20
+    return callback.ratios
 
 
 def test_gradients_reach_the_first_of_64_layers_of_adgn():

@@ -3,7 +3,7 @@
 import threading
 
 from adgn._util.processes import Answer
-from adgn.experiments.driver import Callback
+from adgn.experiments.driver import ReproductionCallback
 from adgn.experiments.steps import handle
 
 
@@ -36,7 +36,7 @@ class HereWorker:
         pass
 
 
-class Steps(Callback):
+class Steps(ReproductionCallback):
     """Remembers what happened."""
 
     def __init__(self):

@@ -1,6 +1,6 @@
 import threading
 
-from adgn.graph.remember import lazy_property
+from adgn.graph.cache import lazy_property
 from tests.forks import needs_fork, status_of_child
 
 

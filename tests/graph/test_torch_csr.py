@@ -6,7 +6,7 @@ import sys
 import pytest
 import torch
 
-from adgn.graph.torch_csr import torch_csr
+from adgn.graph.kernels import torch_csr
 
 PARTS = torch.tensor([0, 2, 3]), torch.tensor([0, 2, 1]), torch.tensor([1.0, 2.0, 3.0])
 
@@ -25,7 +25,7 @@ def test_a_new_process_hears_no_notice():
     # Once per process, so it takes a new one to hear it.
     code = (
         "import torch, warnings\n"
-        "from adgn.graph.torch_csr import torch_csr\n"
+        "from adgn.graph.kernels import torch_csr\n"
         "warnings.simplefilter('error')\n"
         "torch_csr(torch.tensor([0, 1]), torch.tensor([0]), torch.ones(1), (1, 1), check=True)\n"
     )

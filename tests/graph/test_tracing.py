@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from adgn.graph.tracing import is_compiled, is_traced
+from adgn.graph.checks import is_compiled, is_traced
 
 
 def test_real_and_meta_and_fake_tensors():

@@ -5,7 +5,7 @@ from pydantic import Field
 
 from adgn.data import GraphTransfer
 from adgn.nn import LinearAggregation, Model, ModelOptions, register_aggregation, register_model
-from adgn.training import PackedBatches, TaskData, register_task
+from adgn.training import ExtraScore, PackedBatches, TaskData, register_task
 from adgn.training.config import TaskConfig
 
 
@@ -60,6 +60,11 @@ class OwnConfig(TaskConfig):
     defaults={"loop": {"max_epochs": 2}, "model": {"num_layers": 3, "hidden_channels": 4}},
     compact={"optimizer.lr": [0.1, 0.01], "model.hidden_channels": [4], "model.share": [0.5]},
     seeds=(1, 2),
+    extra_scores=(
+        ExtraScore(
+            "rmse", "root", "root of the error", lambda config, scores: scores["mse"] ** 0.5
+        ),
+    ),
 )
 def build(config, device, progress):
     """The data."""

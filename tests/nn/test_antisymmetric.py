@@ -225,7 +225,7 @@ def test_any_module_can_be_phi():
     x, edge_index = torch.randn(3, 4), edges((0, 1), (1, 2))
     expected = x
     for _ in range(2):
-        inside = expected @ layer.own_weight().T + phi(expected, edge_index) + layer.bias
+        inside = expected @ layer.w_self().T + phi(expected, edge_index) + layer.bias
         expected = expected + 0.5 * inside.tanh()
     assert_near(layer(x, edge_index), expected)
 
@@ -252,7 +252,7 @@ def test_pygs_gcn_as_phi_is_the_built_in_one():
 def test_activations(act):
     layer = AntiSymmetricConv(2, "sum", act=act)
     x, edge_index = torch.randn(2, 2), edges((0, 1))
-    inside = x @ layer.own_weight().T + layer.phi(x, edge_index) + layer.bias
+    inside = x @ layer.w_self().T + layer.phi(x, edge_index) + layer.bias
     function = {"relu": torch.relu, None: lambda h: h, nn.ELU: nn.ELU()}.get(act, act)
     assert_near(layer(x, edge_index), x + 0.1 * function(inside))
 
@@ -358,7 +358,7 @@ def test_a_phi_that_takes_anything_is_given_it():
             return kwargs["scale"] * x
 
     layer, x = AntiSymmetricConv(4, Anything(), gamma=0.0, act=None, bias=False), torch.ones(2, 4)
-    expected = x + 0.1 * (x @ layer.own_weight().T + 3 * x)
+    expected = x + 0.1 * (x @ layer.w_self().T + 3 * x)
     assert_near(layer(x, edges((0, 1)), scale=3), expected)
 
 
@@ -374,7 +374,7 @@ def test_a_subclass_of_an_aggregation_is_called():
             return torch.zeros_like(x)
 
     layer, x, edge_index = AntiSymmetricConv(4, Silent(4)), torch.randn(2, 4), edges((0, 1))
-    expected = x + 0.1 * (x @ layer.own_weight().T + layer.bias).tanh()
+    expected = x + 0.1 * (x @ layer.w_self().T + layer.bias).tanh()
     assert_near(layer(x, edge_index), expected)
 
 
@@ -396,7 +396,7 @@ def test_parametrised_weights_are_honoured(norm):
     norm(layer.phi.lin)
     layer.eval()
     x, edge_index = torch.randn(2, 4), edges((0, 1))
-    inside = x @ layer.own_weight().T + layer.phi(x, edge_index) + layer.bias
+    inside = x @ layer.w_self().T + layer.phi(x, edge_index) + layer.bias
     assert_near(layer(x, edge_index), x + 0.1 * inside.tanh())
     for _ in range(2):
         layer(x, edge_index).sum().backward()

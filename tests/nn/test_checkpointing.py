@@ -9,7 +9,7 @@ from torch.nn.utils.parametrizations import spectral_norm
 
 from adgn.graph import graph_operator
 from adgn.nn import ADGN
-from adgn.nn.checkpointing import checkpointed, segment_length, split_steps
+from adgn.nn.checkpointing import checkpoint_interval, checkpointed, split_steps
 from tests.graphs import both_ways
 
 GRAPH = both_ways((0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (1, 3))
@@ -145,7 +145,7 @@ def test_steps_are_computed_twice_also_where_each_would_be_a_segment_of_its_own(
 
 @pytest.mark.parametrize("count", range(1, 30))
 def test_segments_cover_all_steps_once(count):
-    length = segment_length(count)
+    length = checkpoint_interval(count)
     parts = split_steps(count, length)
     assert [step for first, last in parts for step in range(first, last)] == list(range(count))
     assert length**2 >= count > (length - 1) ** 2

@@ -2,7 +2,8 @@ import pytest
 import torch
 from torch import nn
 
-from adgn.nn.resolve import check_choice, resolve_activation
+from adgn.graph.checks import check_choice
+from adgn.nn.resolve import resolve_activation
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,7 @@ def test_the_check_can_fail():
     """Without the anti-symmetry the eigenvalues leave the imaginary axis."""
 
     class Unconstrained(AntiSymmetricConv):
-        def own_weight(self):
+        def w_self(self):
             return self.W
 
     torch.manual_seed(0)

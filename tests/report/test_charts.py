@@ -1,5 +1,6 @@
 import pytest
 
+from adgn.experiments.records import Moments
 from adgn.report.charts import (
     Dot,
     DotChart,
@@ -9,7 +10,6 @@ from adgn.report.charts import (
     dot_charts,
 )
 from adgn.report.numbers import number_format
-from adgn.report.results import Moments
 
 
 def test_points_without_a_height_are_not_measured():

@@ -7,6 +7,7 @@ import pytest
 from PIL import Image
 
 from adgn._util.figures import figure_bytes, theme_css, themed_svg
+from adgn.experiments.records import Moments
 from adgn.report.charts import (
     Dot,
     DotChart,
@@ -18,7 +19,6 @@ from adgn.report.charts import (
     dot_charts,
 )
 from adgn.report.drawing import chart_svg, panels_figure
-from adgn.report.results import Moments
 from tests.report.sample import TABLES
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -1,5 +1,5 @@
+from adgn.experiments.records import Column, Moments, Published
 from adgn.report.extra_scores import extra_scores, measured_extra, published_extra, quoted_extra
-from adgn.report.results import Column, Moments, Published
 from adgn.training.tasks import TASKS
 
 (NORMALISED,) = TASKS["tree-neighbors-match"].extra_scores

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adgn.experiments.records import Moments
 from adgn.report.numbers import NOT_FINITE, duration, number_format
-from adgn.report.results import Moments
 
 FINITE = st.floats(-1e6, 1e6)
 

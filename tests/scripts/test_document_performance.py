@@ -3,7 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from adgn.bench import CASES, Table, read
+from adgn.bench.cases import CASES
+from adgn.bench.records import read
+from adgn.bench.tables import Table
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from adgn.bench import read
+from adgn.bench.records import read
 from adgn.report import collect, read_results
 from tests.report.sample import TABLES, build_results, heterophily_table, trees_table
 

@@ -205,7 +205,11 @@ def test_a_database_that_stops_in_the_middle_is_told(tiny, tmp_path):
     pytest.importorskip("psycopg", reason="the PostgreSQL driver, adgn[postgresql], is missing")
     with served("postgres_server.py", tmp_path) as server:
         url = server.line.replace("postgresql://", "postgresql+psycopg://", 1)
-        tiny |= {"executor": AfterTheServer(server), "storage": url, "watch": lambda status: None}
+        tiny |= {
+            "executor": AfterTheServer(server),
+            "storage": url,
+            "callback": lambda status: None,
+        }
         with pytest.raises(StorageError, match=r"server runs .*goes on with the same command"):
             select(**tiny)
 

@@ -70,7 +70,7 @@ def test_a_damaged_result_is_not_overwritten(tiny):
 
 @pytest.fixture
 def per_split(tmp_path):
-    """Two finished trials of a 20/30 benchmark, each the best on one of two splits."""
+    """Two finished trials of a 20/30 data set, each the best on one of two splits."""
     definition = StudyDefinition(
         settings=resolve_config("photo").model_dump(mode="json"),
         space_name="own",

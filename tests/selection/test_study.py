@@ -5,6 +5,7 @@ from optuna.trial import TrialState
 from adgn.selection import Protocol, SelectionError, StudyDefinition, StudyMismatchError
 from adgn.selection.storage import open_storage, sqlite_url
 from adgn.selection.study import (
+    DEFINITION,
     MAX_LOST,
     kind,
     open_study,
@@ -61,6 +62,22 @@ def stop(study, **attributes):
     study.optimize(end, n_trials=1, catch=(RuntimeError,))
 
 
+def test_plugins_are_stored_and_a_study_from_before_is_read(storage, monkeypatch):
+    about = definition()
+    study = start_study("s", storage, about)
+    old = about.model_dump(mode="json")
+    del old["plugins"]  # as a version without them wrote it
+    study.set_user_attr(DEFINITION, old)
+    assert open_study("s", storage)[1].plugins == ()
+    for loaded, stored in (
+        (["a/own.py", "module"], ("a/own.py", "module")),
+        (["b/own.py"], ("b/own.py", "module")),  # it was moved
+        ([], ("b/own.py", "module")),
+    ):
+        monkeypatch.setattr("adgn.selection.study.loaded_plugins", lambda names=loaded: names)
+        assert stored_definition(start_study("s", storage, about)).plugins == stored
+
+
 def test_a_grid_is_planned_once(storage):
     about = definition()
     study = planned(storage, about)
@@ -72,7 +89,7 @@ def test_a_grid_is_planned_once(storage):
 def test_more_trials_are_added_to_those_there(storage):
     about = definition(search="random", trials=2)
     first = values(planned(storage, about), "waiting")
-    more = planned(storage, about.with_trials(3))
+    more = planned(storage, about.model_copy(update={"trials": 3}))
     assert len(values(more, "waiting")) == 3
     assert set(first) < set(values(more, "waiting"))
     assert stored_definition(more).trials == 3

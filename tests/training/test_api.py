@@ -14,11 +14,11 @@ import torch
 
 import adgn
 from adgn.training import (
+    Callback,
     ConfigError,
     DamagedRunError,
     DivergedError,
     Interrupted,
-    Observer,
     RunDirectory,
     RunError,
     TrainConfig,
@@ -39,7 +39,7 @@ def contents(folder):
     return {name: (folder / name).read_bytes() for name in FILES}
 
 
-class StopAfter(Observer):
+class StopAfter(Callback):
     """Asks for a stop after a number of steps, as Ctrl-C does."""
 
     def __init__(self, steps):
@@ -120,7 +120,7 @@ def test_with_and_without_a_directory_the_same_comes_out(tiny, tmp_path):
 def test_stopped_and_resumed_run_equals_one_that_ran_through(tiny, tmp_path, steps):
     train(tiny, run_dir=tmp_path / "whole")
     with pytest.raises(Interrupted):
-        train(tiny, run_dir=tmp_path / "run", observers=[StopAfter(steps)])
+        train(tiny, run_dir=tmp_path / "run", callbacks=[StopAfter(steps)])
     result = resume(tmp_path / "run")
     assert contents(tmp_path / "whole") == contents(tmp_path / "run")
     assert result.epochs == 4
@@ -240,7 +240,7 @@ def test_really_full_disk(tiny, tmp_path):
         tiny["model"]["hidden_channels"] = 16
         filler = mount / "filler"
         with pytest.raises(Interrupted):
-            train(tiny, run_dir=mount / "run", observers=[StopAfter(3)])
+            train(tiny, run_dir=mount / "run", callbacks=[StopAfter(3)])
         before = contents_of_state(mount / "run")
         with (
             filler.open("wb", buffering=0) as file,
@@ -271,7 +271,7 @@ def test_directory_that_cannot_be_written(tiny, tmp_path):
 
 def test_existing_runs_are_refused_with_what_to_do(tiny, tmp_path):
     with pytest.raises(Interrupted):
-        train(tiny, run_dir=tmp_path / "run", observers=[StopAfter(2)])
+        train(tiny, run_dir=tmp_path / "run", callbacks=[StopAfter(2)])
     with pytest.raises(RunError, match="not finished; go on with `adgn resume"):
         train(tiny, run_dir=tmp_path / "run")
     with pytest.raises(RunError, match=r"another configuration.*seed: 5, not 6"):
@@ -294,7 +294,7 @@ def test_resuming_needs_a_run(tiny, tmp_path):
 
 def test_configuration_changed_under_a_state_is_noticed(tiny, tmp_path):
     with pytest.raises(Interrupted):
-        train(tiny, run_dir=tmp_path / "run", observers=[StopAfter(2)])
+        train(tiny, run_dir=tmp_path / "run", callbacks=[StopAfter(2)])
     config = tmp_path / "run" / "config.toml"
     config.write_text(config.read_text().replace("max_epochs = 4", "max_epochs = 9"))
     with pytest.raises(RunError, match=r"does not belong to the state.*loop.max_epochs: 9, not 4"):
@@ -303,7 +303,7 @@ def test_configuration_changed_under_a_state_is_noticed(tiny, tmp_path):
 
 def test_shortened_metrics_are_noticed(tiny, tmp_path):
     with pytest.raises(Interrupted):
-        train(tiny, run_dir=tmp_path / "run", observers=[StopAfter(5)])
+        train(tiny, run_dir=tmp_path / "run", callbacks=[StopAfter(5)])
     metrics = tmp_path / "run" / "metrics.jsonl"
     metrics.write_bytes(metrics.read_bytes()[:-5])
     with pytest.raises(DamagedRunError, match=r"metrics.jsonl is damaged"):
@@ -330,14 +330,14 @@ def test_diverging_run_keeps_its_last_finite_state(tiny, tmp_path):
 
 
 def test_diverging_run_keeps_its_best_weights(tiny, tmp_path):
-    class Explode(Observer):
+    class Explode(Callback):
         def on_epoch(self, trainer, line):
             if line["epoch"] == 2:
                 trainer.optimizer.param_groups[0]["lr"] = 1e30
 
     tiny["schedule"] = {"name": "none"}
     with pytest.raises(DivergedError):
-        train(tiny, run_dir=tmp_path / "run", observers=[Explode()])
+        train(tiny, run_dir=tmp_path / "run", callbacks=[Explode()])
     scores = evaluate(tmp_path / "run", ["val"])["val"]
     best = min(line["val"]["log10_mse"] for line in RunDirectory(tmp_path / "run").history())
     assert scores["log10_mse"] == best
@@ -379,7 +379,7 @@ def from_a_gpu(tiny, tmp_path):
     """A run in its second epoch whose configuration names a GPU that this machine has not."""
     folder = tmp_path / "run"
     with pytest.raises(Interrupted):
-        train(tiny, run_dir=folder, observers=[StopAfter(3)])
+        train(tiny, run_dir=folder, callbacks=[StopAfter(3)])
     config = folder / "config.toml"
     config.write_text(config.read_text().replace('device = "cpu"', 'device = "cuda:99"'))
     return folder

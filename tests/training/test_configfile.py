@@ -122,3 +122,8 @@ def test_differences_name_key_and_both_values():
     assert "seed: 41, not 1" in found
     assert "model.name: 'adgn', not 'gcn'" in found
     assert config_differences(left.model_dump(), left.model_dump()) == []
+
+
+def test_a_checked_configuration_is_not_checked_again():
+    config = resolve_config("texas")
+    assert resolve_config(config, {}) is config

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from adgn.training import Observer, TrainConfig, prepare, train
+from adgn.training import Callback, TrainConfig, prepare, train
 from adgn.training.denormals import flushed_denormals, flushing_denormals
 
 if not torch.set_flush_denormal(True):
@@ -14,7 +14,7 @@ TINY = {
 }
 
 
-class Looks(Observer):
+class Looks(Callback):
     def __init__(self):
         self.seen = []
 
@@ -33,18 +33,18 @@ def test_a_denormal_number_counts_as_zero(dtype):
 
 def test_during_a_run_and_not_after_it():
     looks = Looks()
-    train(TINY, observers=[looks])
+    train(TINY, callbacks=[looks])
     assert looks.seen == [True, True]
     assert not flushing_denormals()
 
 
 def test_also_after_a_run_that_failed():
-    class Fails(Observer):
+    class Fails(Callback):
         def on_epoch(self, trainer, line):
             raise ZeroDivisionError("on purpose")
 
     with pytest.raises(ZeroDivisionError):
-        train(TINY, observers=[Fails()])
+        train(TINY, callbacks=[Fails()])
     assert not flushing_denormals()
 
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from adgn.training.devices import resolve_device
+from adgn.training.devices import resolve_device, thread_count
 from adgn.training.errors import ConfigError
 
 
@@ -20,3 +20,10 @@ def test_devices_that_are_not_there():
 def test_devices_that_cannot_compute(name):
     with pytest.raises(ConfigError, match=f"device='{name}' cannot be computed on here; use 'cpu'"):
         resolve_device(name)
+
+
+def test_the_number_of_threads_is_put_back():
+    before = torch.get_num_threads()
+    with thread_count(before + 1):
+        assert torch.get_num_threads() == before + 1
+    assert torch.get_num_threads() == before

@@ -62,12 +62,7 @@ def test_the_parameters_of_every_model_are_counted_without_making_it(name):
 
     def build(layers):
         config = TrainConfig("sssp", model={"name": name, "num_layers": layers})
-        return build_network(
-            config.model,
-            in_channels=size.in_channels,
-            out_channels=size.out_channels,
-            level=size.level,
-        )
+        return build_network(config.model, size)
 
     before = torch.get_rng_state()
     counted = parameter_bytes(build, 7)

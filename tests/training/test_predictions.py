@@ -81,7 +81,7 @@ def test_nodes_of_one_graph_have_their_numbers_classes_and_probabilities(one_gra
     torch.testing.assert_close(written, expected)
 
 
-def test_numbers_are_those_of_the_benchmark_as_it_is_loaded(data_root, tmp_path):
+def test_numbers_are_those_of_the_data_set_as_it_is_loaded(data_root, tmp_path):
     task = {"name": "texas", "root": str(data_root)}
     train({"task": task}, loop={"max_epochs": 1}, run_dir=tmp_path / "run")
     write_predictions(tmp_path / "run", tmp_path / "out.csv")

@@ -8,7 +8,7 @@ import pytest
 
 from adgn.training import DamagedRunError, RunDirectory, RunError, TrainConfig
 from adgn.training.config import CheckpointConfig
-from adgn.training.run import RunJournal, strict_json
+from adgn.training.run import Checkpointer, strict_json
 
 
 def test_directory_of_a_live_process_is_refused_and_of_a_dead_one_is_not(tmp_path):
@@ -183,11 +183,11 @@ def test_a_run_that_has_not_begun_has_neither_history_nor_result(tmp_path):
 def test_cadence_of_states(tmp_path, cadence, expected):
     config = TrainConfig("sssp", checkpoint=cadence)
     assert config.checkpoint == CheckpointConfig(**cadence)
-    journal = RunJournal(RunDirectory(tmp_path), config)
-    with journal.metrics:
+    checkpointer = Checkpointer(RunDirectory(tmp_path), config)
+    with checkpointer.metrics:
         state = {"best_weights": None, "stopping": {"best_epoch": None}, "progress": {"epoch": 0}}
-        journal.save(state)
-        assert [journal.due(epoch) for epoch in (1, 2, 3)] == expected
+        checkpointer.save(state)
+        assert [checkpointer.due(epoch) for epoch in (1, 2, 3)] == expected
 
 
 def test_scores_that_are_not_finite_are_null():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from adgn.training import Observer, TrainingError, train
+from adgn.training import Callback, TrainingError, train
 from adgn.training.seeding import (
     derived_seed,
     own_randomness,
@@ -106,7 +106,7 @@ def test_a_forked_process_can_train_while_a_thread_of_its_parent_does():
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-class WaitAfterAStep(Observer):
+class WaitAfterAStep(Callback):
     """Holds a run in the middle until it may go on."""
 
     def __init__(self):
@@ -121,7 +121,7 @@ def test_a_second_run_in_another_thread_is_refused_and_changes_nothing(tiny, tmp
     alone = train(tiny)
     before = torch.get_rng_state()
     first, results = WaitAfterAStep(), []
-    thread = threading.Thread(target=lambda: results.append(train(tiny, observers=[first])))
+    thread = threading.Thread(target=lambda: results.append(train(tiny, callbacks=[first])))
     thread.start()
     assert first.waiting.wait(60)
     drawing = torch.get_rng_state()
@@ -138,8 +138,8 @@ def test_a_second_run_in_another_thread_is_refused_and_changes_nothing(tiny, tmp
     assert train(tiny, run_dir=tmp_path / "run").scores == alone.scores
 
 
-def test_a_run_inside_an_observer_of_another_leaves_it_as_it_is(tiny):
-    class TrainInside(Observer):
+def test_a_run_inside_a_callback_of_another_leaves_it_as_it_is(tiny):
+    class TrainInside(Callback):
         scores = None
 
         def on_epoch(self, trainer, line):
@@ -147,5 +147,5 @@ def test_a_run_inside_an_observer_of_another_leaves_it_as_it_is(tiny):
                 self.scores = train(tiny, seed=8).scores
 
     inside = TrainInside()
-    assert train(tiny, observers=[inside]).scores == train(tiny).scores
+    assert train(tiny, callbacks=[inside]).scores == train(tiny).scores
     assert inside.scores == train(tiny, seed=8).scores

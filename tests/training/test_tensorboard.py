@@ -10,8 +10,8 @@ def test_scores_of_every_epoch_are_written(tiny, tmp_path):
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    with event_writer(tmp_path) as observers:
-        result = train(tiny, observers=observers)
+    with event_writer(tmp_path) as callbacks:
+        result = train(tiny, callbacks=callbacks)
     events = EventAccumulator(str(tmp_path / "tensorboard"))
     events.Reload()
     found = [scalar.value for scalar in events.Scalars("val/log10_mse")]
@@ -20,8 +20,8 @@ def test_scores_of_every_epoch_are_written(tiny, tmp_path):
 
 
 def test_nothing_is_written_unless_asked_for():
-    with event_writer(None) as observers:
-        assert observers == []
+    with event_writer(None) as callbacks:
+        assert callbacks == []
 
 
 def test_missing_package_is_told_before_any_work(tmp_path, monkeypatch):

@@ -9,25 +9,27 @@ from adgn.data import GraphTransfer
 from adgn.graph.checks import NonFiniteError
 from adgn.nn import ADGN
 from adgn.training import (
+    Callback,
     DivergedError,
     EarlyStopping,
     FullGraph,
     Interrupted,
     LabelledBatch,
-    Observer,
     PackedBatches,
     Trainer,
 )
 from adgn.training.seeding import own_randomness
-from adgn.training.trainer import MemoryJournal
 
 
-class Keeper(MemoryJournal):
-    """A journal that keeps every state, as if it were due after every step."""
+class Keeper:
+    """A checkpointer that keeps every state, as if it were due after every step."""
 
     def __init__(self):
-        super().__init__()
+        self.lines = []
         self.states = []
+
+    def record(self, line):
+        self.lines.append(line)
 
     def due(self, epoch):
         return True
@@ -54,7 +56,7 @@ def graphs(split, count):
     return GraphTransfer("line", 2, split, num_graphs=count).packed
 
 
-def make(*, journal=None, epochs=3, dropout=0.3, **options):
+def make(*, checkpointer=None, epochs=3, dropout=0.3, **options):
     with own_randomness(0):
         model = ADGN(1, 5, 1, num_layers=2, epsilon=0.7, dropout=dropout)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
@@ -66,7 +68,7 @@ def make(*, journal=None, epochs=3, dropout=0.3, **options):
         optimizer=optimizer,
         max_epochs=epochs,
         seed=2,
-        journal=journal,
+        checkpointer=checkpointer,
         **options,
     )
 
@@ -78,7 +80,7 @@ def weights(trainer):
 def test_training_lowers_the_loss_and_keeps_the_best_weights():
     trainer = make(epochs=60, dropout=0.0, schedule=None)
     assert trainer.fit() == "max_epochs"
-    lines = trainer.journal.lines
+    lines = trainer.history
     assert lines[-1]["train_loss"] < 0.5 * lines[0]["train_loss"]
     trainer.restore_best()
     best = min(line["val"]["log10_mse"] for line in lines)
@@ -87,17 +89,17 @@ def test_training_lowers_the_loss_and_keeps_the_best_weights():
 
 
 def test_every_state_leads_to_the_same_end():
-    journal = Keeper()
-    whole = make(journal=journal)
+    keeper = Keeper()
+    whole = make(checkpointer=keeper)
     whole.fit()
-    assert len(journal.states) > 10  # after every step and epoch, at the start and at the end
-    for state in journal.states:
-        again = make(journal=MemoryJournal())
-        again.journal.lines = list(state["lines"])
+    assert len(keeper.states) > 10  # after every step and epoch, at the start and at the end
+    for state in keeper.states:
+        again = make()
+        again.history = list(state["lines"])
         again.load_state_dict(state)
         again.fit()
         assert weights(again) == weights(whole)
-        assert again.journal.lines == journal.lines
+        assert again.history == whole.history == keeper.lines
         assert [w.tolist() for w in again.best_weights.values()] == [
             w.tolist() for w in whole.best_weights.values()
         ]
@@ -118,7 +120,7 @@ def test_global_random_numbers_are_left_alone():
 
 
 def test_stop_request_ends_after_the_step_and_goes_on_exactly():
-    class Stop(Observer):
+    class Stop(Callback):
         steps = 0
 
         def on_step(self, trainer):
@@ -126,14 +128,14 @@ def test_stop_request_ends_after_the_step_and_goes_on_exactly():
             if self.steps == 4:
                 trainer.request_stop()
 
-    whole, journal = make(), Keeper()
+    whole, keeper = make(), Keeper()
     whole.fit()
-    stopped = make(journal=journal, observers=[Stop()])
+    stopped = make(checkpointer=keeper, callbacks=[Stop()])
     with pytest.raises(Interrupted, match="epoch 2") as stop:
         stopped.fit()
     assert stop.value.epoch == 2
     again = make()
-    again.load_state_dict(journal.states[-1])
+    again.load_state_dict(keeper.states[-1])
     again.fit()
     assert weights(again) == weights(whole)
     stopped.fit()  # the same object goes on, too
@@ -172,7 +174,7 @@ def test_gradients_are_clipped():
 def test_evaluation_cadence_and_passes_per_epoch():
     trainer = make(epochs=5, evaluate_every=2, passes_per_epoch=3)
     trainer.fit()
-    assert ["val" in line for line in trainer.journal.lines] == [False, True, False, True, True]
+    assert ["val" in line for line in trainer.history] == [False, True, False, True, True]
     assert trainer.progress.passes == 15
 
 
@@ -199,16 +201,16 @@ class Explodes(nn.Module):
 
 
 def test_divergence_stops_with_the_epoch_and_advice_and_keeps_finite_states():
-    journal = Keeper()
+    keeper = Keeper()
     trainer = Trainer(
-        Explodes(7), PackedBatches(graphs("train", 10), 4), max_epochs=9, journal=journal
+        Explodes(7), PackedBatches(graphs("train", 10), 4), max_epochs=9, checkpointer=keeper
     )
     with pytest.raises(DivergedError, match=r"train loss is not finite in epoch 3.*Lower") as error:
         trainer.fit()
     assert error.value.epoch == 3
     assert all(
         bool(weight.isfinite().all())
-        for state in journal.states
+        for state in keeper.states
         for weight in state["weights"].values()
     )
 
@@ -237,12 +239,12 @@ def test_an_infinite_validation_error_is_divergence_not_the_best_score():
 
 
 def test_weights_that_are_not_finite_are_never_saved():
-    trainer = make(journal=Keeper())
+    trainer = make(checkpointer=Keeper())
     with torch.no_grad():
         next(trainer.model.parameters()).fill_(float("nan"))
     with pytest.raises(DivergedError, match="a weight is not finite"):
         trainer.fit()
-    assert trainer.journal.states == []
+    assert trainer.checkpointer.states == []
 
 
 def test_divergence_inside_the_network_is_divergence_but_wrong_data_is_not():
@@ -502,4 +504,4 @@ def test_rankings_can_be_followed(monitor):
         model, [data], [data], objective="classification", monitor=monitor, max_epochs=5
     )
     trainer.fit()
-    assert trainer.stopping.best == max(line["val"][monitor] for line in trainer.journal.lines)
+    assert trainer.stopping.best == max(line["val"][monitor] for line in trainer.history)

@@ -7,26 +7,14 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-__all__ = [
-    "available_cores",
-    "environment",
-    "git_commit",
-    "load_average",
-    "processor",
-    "versions",
-]
+__all__ = ["available_cores", "environment", "git_commit", "load_average", "processor", "versions"]
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _CPUINFO = Path("/proc/cpuinfo")
 
 
 def processor() -> str:
-    """The processor's name, as far as the system tells.
-
-    Example:
-        >>> processor() != ""
-        True
-    """
+    """The processor's name, as far as the system tells."""
     return _entry(_CPUINFO, "model name") or platform.processor() or platform.machine()
 
 
@@ -38,12 +26,7 @@ def available_cores() -> int:
 
 
 def load_average() -> float:
-    """How many processes wanted a processor in the last minute; nan where nobody counts them.
-
-    Example:
-        >>> load_average() < 0
-        False
-    """
+    """How many processes wanted a processor in the last minute; nan where nobody counts them."""
     return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else float("nan")
 
 
@@ -57,12 +40,7 @@ def _entry(file: Path, name: str) -> str | None:
 
 
 def versions(*packages: str) -> dict[str, str]:
-    """The installed versions of packages.
-
-    Example:
-        >>> [*versions("numpy", "torch")]
-        ['numpy', 'torch']
-    """
+    """The installed versions of packages."""
     return {package: importlib.metadata.version(package) for package in packages}
 
 

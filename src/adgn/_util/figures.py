@@ -88,12 +88,8 @@ def theme_css() -> str:
 def themed_svg(figure: Figure, key: str, title: str, description: str, css: str = "") -> str:
     """A figure as an SVG that follows the theme: text stays text, colours are the page's.
 
-    Args:
-        figure: Drawn in colours of `LIGHT`, without clipping and formulas, in points.
-        key: Names the figure among all of a page: its ids begin with it or depend on it.
-        title: What it shows.
-        description: The same as text, for readers who cannot see it.
-        css: `theme_css()` for a file of its own; empty inside a page that has it.
+    It is drawn in colours of `LIGHT`, without clipping and formulas, in points. `key` names it in
+    a page; `css` is `theme_css()` for a file of its own, empty inside a page that has it.
     """
     with mpl.rc_context({"svg.fonttype": "none"}):
         text = figure_bytes(figure, "svg", salt=key).decode()

@@ -1,8 +1,4 @@
-"""Files that are whole or absent, and that are files: links are not followed, pipes not waited for.
-
-A folder that others can write to may hold a link in the place of a file. Whoever wrote through it
-would change what it points to.
-"""
+"""Files that are whole or absent; links, which others may have put there, are not followed."""
 
 import errno
 import os
@@ -13,14 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = [
-    "check_is_file",
-    "open_to_append",
-    "read_file",
-    "remove_temporaries",
-    "replaced_file",
-    "write_file",
-]
+__all__ = ["check_is_file", "open_to_append", "read_file", "remove_temporaries", "replaced_file"]
+__all__ += ["write_file"]
 
 # Opening a pipe would wait for its other end.
 _PLAIN_FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -72,10 +62,9 @@ def write_file(path: Path, data: bytes) -> None:
 
 @contextmanager
 def replaced_file(path: Path) -> Iterator[Path]:
-    """A name beside `path` to write a new file at, which replaces `path` once it is on the disk.
+    """A name beside `path`, that nobody knows beforehand, to write a new file at.
 
-    What was at `path` before stays as it is until then, and for good where the block fails. Nobody
-    can know the name beforehand and put a link there.
+    It replaces `path` once it is on the disk; where the block fails `path` stays as it was.
     """
     check_is_file(path)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
@@ -98,11 +87,6 @@ def _flush(path: Path, flags: int) -> None:
 
 
 def remove_temporaries(folder: Path, name: str) -> None:
-    """Removes what a killed process left of files that it was writing.
-
-    Args:
-        folder: Where the files are; nobody else may be writing them.
-        name: The name of the files, or a pattern for it.
-    """
+    """Removes what a killed process left of files of a name, or pattern, that it was writing."""
     for leftover in folder.glob(f".{name}.*tmp"):
         leftover.unlink(missing_ok=True)

@@ -15,9 +15,6 @@ def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[
     The names are those that its `__init__.py` imports below `if TYPE_CHECKING:`, read from the
     source, so that each is written once and type checkers see the same as programs.
 
-    Args:
-        package: Its `__name__`.
-
     Example:
         ```python
         if TYPE_CHECKING:

@@ -21,14 +21,9 @@ def meminfo(entry: str) -> float:
 
 
 def available_bytes() -> float:
-    """The memory that new work can have; infinite where the system does not tell.
+    """What the machine or the container has free, whichever is less; infinite where none tells.
 
-    What the machine has free, or what is left of a container's limit, whichever is less. Pages of
-    files that the system can drop count as free.
-
-    Example:
-        >>> available_bytes() > 0
-        True
+    Pages of files that the system can drop count as free.
     """
     return min(meminfo("MemAvailable") or math.inf, _left_in_container())
 
@@ -56,15 +51,7 @@ def _entry(path: Path, name: str) -> float:
 
 
 def check_memory(need: float, what: str, available: float | None = None) -> None:
-    """Raises where work needs more memory than there is, unless `ADGN_MEMORY_CHECK=off`.
-
-    Args:
-        need: An estimate in bytes.
-        what: What needs it, for the message.
-        available: Bytes that are there; `None`: those of this machine.
-
-    Raises:
-        NotEnoughMemoryError: The message has both numbers.
+    """Raises where work needs more bytes than are available, unless `ADGN_MEMORY_CHECK=off`.
 
     Example:
         >>> check_memory(1e15, "graph-transfer with distance=10000000000", available=16e9)

@@ -11,13 +11,7 @@ LONGEST_NAME = 200
 def check_name(name: Any, what: str = "name") -> str:
     """The name, if it can be the name of a file or folder and of nothing outside its folder.
 
-    Args:
-        name: What was given or read.
-        what: What it names, for the message.
-
-    Raises:
-        ValueError: It is empty or too long, begins with a dot, or has a separator of paths or a
-            character that cannot be printed.
+    `what` is what it names, for the message of the `ValueError`.
 
     Example:
         >>> check_name("texas-adgn-compact", "study")

@@ -38,12 +38,8 @@ def load_plugin(source: str | Path) -> None:
     Args:
         source: A Python file, which may import others from its folder, or an importable module.
 
-    Raises:
-        PluginError: It cannot be imported.
-
     Example:
         >>> import tempfile
-        >>> from pathlib import Path
         >>> import adgn
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     file = Path(folder) / "hello.py"

@@ -1,11 +1,8 @@
 """The one runner of worker processes.
 
 A worker is a fresh interpreter that calls one function, named by `"module:function"`, with every
-message that it is given, and sends back what the function returns. Messages and answers are lines
-of JSON. What a worker prints goes to its log and cannot get between its answers.
-
-A worker stops when its input is closed, by the driver or by the driver's death, and on SIGTERM. The
-function is told by an event, so that it can stop at a place from which its work can go on.
+message that it is given, and sends back what the function returns, as lines of JSON. It stops when
+its input is closed, by the driver or by the driver's death, and on SIGTERM.
 """
 
 import contextlib
@@ -40,19 +37,12 @@ _PROGRAM = "from adgn._util.processes import serve; serve()"
 
 @dataclass(frozen=True)
 class Answer:
-    """What a worker says about a message.
-
-    Attributes:
-        worker: The worker.
-        content: What its function returned.
-        ended: Whether the process ended instead, without an answer.
-        last: Whether it was asked to stop and answers no more.
-    """
+    """What a worker says about a message."""
 
     worker: "Worker"
-    content: Any = None
-    ended: bool = False
-    last: bool = False
+    content: Any = None  # what its function returned
+    ended: bool = False  # whether the process ended instead, without an answer
+    last: bool = False  # whether it was asked to stop and answers no more
 
 
 class Worker:
@@ -67,8 +57,7 @@ class Worker:
         threads: How many threads numerical libraries may use there; `None`: as many as here.
         log: The file that all it prints is appended to; `None`: standard error.
         fork: Where processes can be forked, handle each message in a new one, forked from the
-            worker once it has imported everything: no message sees the memory of another, and none
-            waits for imports. The next message is given when the one before it is answered.
+            worker once it has imported everything. Messages are then given one at a time.
     """
 
     def __init__(
@@ -184,18 +173,10 @@ def run_tasks(
 ) -> None:
     """Has tasks done by several workers; returns when none is under way and none is left.
 
+    `function` is as in `Worker`, `logs` the folder of their logs. `next_task` gives `None` where
+    there is none at present; `message` is what a worker is told of a task. `done` is called with
+    the answer to a task, `died` with the worker that died of it, `poll` about twice a second.
     Whatever a callback raises stops the workers first.
-
-    Args:
-        function: What the workers call, see `Worker`.
-        workers: How many at most.
-        threads: Threads for each.
-        logs: The folder of their logs.
-        next_task: The next task to hand out; `None` where there is none at present.
-        message: What a worker is told of a task.
-        done: Told a task with the answer.
-        died: Told a task whose worker died, and the worker.
-        poll: Called about twice a second.
     """
     answers: queue.Queue[Answer] = queue.Queue()
     tasks: dict[Worker, Task | None] = {}

@@ -16,22 +16,15 @@ _THREAD = threading.local()
 
 
 def provide(kind: str, *modules: str) -> None:
-    """Names modules of the package that register things of a kind: imported at the first look-up.
-
-    So a room can look up what later rooms register, without importing them.
-    """
+    """Names modules, of later rooms, that register things of a kind: imported at first look-up."""
     _PROVIDERS[kind] = modules
 
 
 class Registry(Mapping[str, Item], Generic[Item]):
-    """Things of one kind by name.
+    """Things of one kind by name; `argument` is what a name is given for, in errors.
 
     The first look-up imports the modules of the package that register some (`provide`), and the
     user's plugins.
-
-    Args:
-        kind: What is registered, such as `"model"`.
-        argument: What a name is given for, in errors.
 
     Example:
         >>> colours = Registry("colour", "colour")

@@ -17,11 +17,7 @@ def unknown_name(
 ) -> ValueError:
     """The error for a name that is not among the valid ones, with the nearest of them.
 
-    Args:
-        argument: What the name was given for.
-        value: The name that is not known.
-        choices: The valid names.
-        aliases: Names used elsewhere, each with the valid one.
+    `aliases` are names used elsewhere, each with the valid one.
 
     Example:
         >>> unknown_name("phi", "gnc", ["gcn", "sum"])

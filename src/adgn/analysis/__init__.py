@@ -20,37 +20,13 @@ from adgn.analysis.sensitivity import (
     sensitivity_by_depth,
     sensitivity_by_distance,
 )
-from adgn.analysis.states import DivergedError, HasTrajectory, layer_states
+from adgn.analysis.states import HasTrajectory, layer_states
 from adgn.analysis.verdict import Diagnosis, diagnose
 
-__all__ = [
-    "Advice",
-    "Diagnosis",
-    "DistanceProfile",
-    "DivergedError",
-    "EnergyByLayer",
-    "GradientNorms",
-    "HasTrajectory",
-    "LayerSpectrum",
-    "NodeSpectrum",
-    "PerturbationGrowth",
-    "Sensitivity",
-    "Thresholds",
-    "WeightGradients",
-    "amplification",
-    "diagnose",
-    "dirichlet_energy",
-    "energy_by_layer",
-    "gradient_norms",
-    "hops_to",
-    "largest_stable_step",
-    "layer_spectrum",
-    "layer_states",
-    "node_spectrum",
-    "perturbation_growth",
-    "sensitivity",
-    "sensitivity_by_depth",
-    "sensitivity_by_distance",
-    "smallest_stable_gamma",
-    "weight_gradients",
-]
+__all__ = ["Advice", "Diagnosis", "DistanceProfile", "EnergyByLayer"]
+__all__ += ["GradientNorms", "HasTrajectory", "LayerSpectrum", "NodeSpectrum", "PerturbationGrowth"]
+__all__ += ["Sensitivity", "Thresholds", "WeightGradients", "amplification", "diagnose"]
+__all__ += ["dirichlet_energy", "energy_by_layer", "gradient_norms", "hops_to"]
+__all__ += ["largest_stable_step", "layer_spectrum", "layer_states", "node_spectrum"]
+__all__ += ["perturbation_growth", "sensitivity", "sensitivity_by_depth", "sensitivity_by_distance"]
+__all__ += ["smallest_stable_gamma", "weight_gradients"]

@@ -10,8 +10,9 @@ from torch import Tensor, nn
 from adgn.analysis.node_spectra import NodeSpectrum, antisymmetric_layers, is_antisymmetric
 from adgn.analysis.perturbation import PerturbationGrowth, perturbation_growth
 from adgn.analysis.sensitivity import Sensitivity, sensitivity
-from adgn.analysis.states import DivergedError, propagation_of
+from adgn.analysis.states import propagation_of
 from adgn.graph import Adjacency
+from adgn.training.errors import DivergedError
 
 Kind = Literal["stable", "dissipative", "exploding"]
 
@@ -21,7 +22,7 @@ _LARGEST_STEP = 1.0
 
 @dataclass(frozen=True)
 class Thresholds:
-    r"""Where the verdict turns, as growth of a random perturbation over all layers.
+    """Where the verdict turns, as growth of a random perturbation over all layers.
 
     Attributes:
         dissipative: Below this growth the network forgets: most of what was put in is gone.
@@ -76,16 +77,7 @@ def advise(
 ) -> list[Advice]:
     """Proposals for a model that is not stable, and for an activation outside the theory.
 
-    Args:
-        model: The model.
-        start: Its first states, `[N, d]`.
-        edge_index: The graph.
-        edge_weight: `[E]`, or `None`.
-        kind: The verdict.
-        growth: The measured growth; `None` where the states overflow.
-        spectrum: The spectrum of the nodes, where the model is anti-symmetric.
-        thresholds: Where the verdict turns.
-        seed: For the perturbations.
+    `start` are the first states `[N, d]`; `growth` is `None` where they overflow.
     """
     advice = list(_about_activation(spectrum, kind))
     if kind == "stable":
@@ -94,34 +86,22 @@ def advise(
     if is_antisymmetric(propagation):
         for name, value in _candidates(propagation, kind):
             changed = _changed(propagation, name, value)
-            try:
-                total = perturbation_growth(
-                    changed, start, edge_index, edge_weight=edge_weight, trials=4, seed=seed
-                ).total
-            except DivergedError:
-                continue
+            total = _growth_of(changed, start, edge_index, edge_weight, seed)
             if thresholds.kind(total) == "stable" and name not in {a.parameter for a in advice}:
-                advice.append(
-                    Advice(name, f"{name}={value:.3g}: a perturbation then grows {total:.3g}-fold")
-                )
+                text = f"{name}={value:.3g}: a perturbation then grows {total:.3g}-fold"
+                advice.append(Advice(name, text))
     if growth is not None:
         advice.extend(_about_depth(growth, thresholds))
     if not is_antisymmetric(propagation) and kind == "dissipative":
-        advice.append(
-            Advice(
-                "model",
-                "model='adgn' on the same graph: its layers have no such loss built in",
-            )
-        )
+        text = "model='adgn' on the same graph: its layers have no such loss built in"
+        advice.append(Advice("model", text))
     if not advice:
-        advice.append(
-            Advice(
-                "model",
-                "no single change of epsilon or gamma was found to help; the aggregation "
-                "outweighs the anti-symmetric part: use phi='gcn', or train with a smaller "
-                "learning rate or more weight decay to keep V small",
-            )
+        text = (
+            "no single change of epsilon or gamma was found to help; the aggregation outweighs the "
+            "anti-symmetric part: use phi='gcn', or train with a smaller learning rate or more "
+            "weight decay to keep V small"
         )
+        advice.append(Advice("model", text))
     return advice
 
 
@@ -148,6 +128,18 @@ def _changed(propagation: nn.Module, name: str, value: float) -> nn.Module:
     return changed
 
 
+def _growth_of(
+    changed: nn.Module, start: Tensor, edge_index: Adjacency, edge_weight: Tensor | None, seed: int
+) -> float:
+    """The growth of a perturbation, infinite where the states overflow."""
+    try:
+        return perturbation_growth(
+            changed, start, edge_index, edge_weight=edge_weight, trials=4, seed=seed
+        ).total
+    except DivergedError:
+        return float("inf")
+
+
 def advise_reach(
     model: nn.Module,
     start: Tensor,
@@ -171,12 +163,7 @@ def advise_reach(
     epsilon = 2 * antisymmetric_layers(propagation)[0].epsilon
     while epsilon <= _LARGEST_STEP and reach < far:
         changed = _changed(propagation, "epsilon", epsilon)
-        try:
-            growth = perturbation_growth(
-                changed, start, edge_index, edge_weight=edge_weight, trials=4, seed=seed
-            ).total
-        except DivergedError:
-            break
+        growth = _growth_of(changed, start, edge_index, edge_weight, seed)
         if thresholds.kind(growth) != "stable":
             break
         new = sensitivity(
@@ -184,24 +171,22 @@ def advise_reach(
         )
         if new.by_distance().reach() > reach:
             reach = new.by_distance().reach()
-            best = Advice(
-                "epsilon",
-                f"epsilon={epsilon:.3g} to hear farther: node {measured.node} then hears up to "
-                f"distance {reach}, and a perturbation grows {growth:.3g}-fold",
+            text = (
+                f"epsilon={epsilon:.3g} to reach farther: node {measured.node} then depends on "
+                f"nodes up to distance {reach}, and a perturbation grows {growth:.3g}-fold"
             )
+            best = Advice("epsilon", text)
         epsilon *= 2
     if best is not None:
         return [best]
     layers = len(antisymmetric_layers(propagation))
     if layers >= far:
         return []
-    return [
-        Advice(
-            "num_layers",
-            f"num_layers={far} or more to hear all nodes: the farthest is at distance {far}, and "
-            f"{layers} layers reach {layers} hops at most",
-        )
-    ]
+    text = (
+        f"num_layers={far} or more to reach all nodes: the farthest is at distance {far}, and "
+        f"{layers} layers reach {layers} hops at most"
+    )
+    return [Advice("num_layers", text)]
 
 
 def _about_depth(growth: PerturbationGrowth, thresholds: Thresholds) -> Iterator[Advice]:
@@ -210,24 +195,19 @@ def _about_depth(growth: PerturbationGrowth, thresholds: Thresholds) -> Iterator
     while good + 1 < len(curve) and thresholds.kind(curve[good + 1]) == "stable":
         good += 1
     if good:
-        yield Advice(
-            "num_layers",
-            f"num_layers={good}: up to there a perturbation grows {curve[good]:.3g}-fold",
-        )
+        text = f"num_layers={good}: up to there a perturbation grows {curve[good]:.3g}-fold"
+        yield Advice("num_layers", text)
 
 
 def _about_activation(spectrum: NodeSpectrum | None, kind: Kind) -> Iterator[Advice]:
     if spectrum is None:
         return
     if not spectrum.is_monotone:
-        yield Advice(
-            "act",
+        text = (
             f"act with slopes down to {float(spectrum.slopes.min()):.3g} is not monotonically "
-            "non-decreasing, which the theory needs: use 'tanh' or 'relu'",
+            "non-decreasing, which the theory needs: use 'tanh' or 'relu'"
         )
-    elif kind == "dissipative" and float(spectrum.slopes.mean()) < 0.05:
-        yield Advice(
-            "act",
-            f"the activation is flat here (mean slope {float(spectrum.slopes.mean()):.2g}): "
-            "scale the features down, or use act='relu'",
-        )
+        yield Advice("act", text)
+    elif kind == "dissipative" and (slope := float(spectrum.slopes.mean())) < 0.05:
+        text = f"the activation is flat here (mean slope {slope:.2g}): "
+        yield Advice("act", text + "scale the features down, or use act='relu'")

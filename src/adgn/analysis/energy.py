@@ -8,8 +8,7 @@ from torch import Tensor, nn
 
 from adgn.analysis.states import layer_states
 from adgn.graph import Adjacency, graph_operator
-from adgn.graph.checks import check_features
-from adgn.nn.resolve import check_choice
+from adgn.graph.checks import check_choice, check_features
 
 Scaling = Literal["none", "degree"]
 SCALINGS: tuple[Scaling, ...] = ("none", "degree")
@@ -55,7 +54,6 @@ def dirichlet_energy(
         scaling: `"none"` or `"degree"`.
 
     Example:
-        >>> import torch
         >>> edge = torch.tensor([[0, 1], [1, 0]])
         >>> dirichlet_energy(torch.tensor([[0.0], [2.0]]), edge)  # (2 − 0)² / 2 nodes
         2.0
@@ -74,12 +72,8 @@ def dirichlet_energy(
     # Differences before squares: the expanded form would cancel just where states are alike.
     step = max(1, _GATHER_LIMIT // max(1, x.size(-1)))
     total = x.new_zeros(())
-    for row, col, weight in zip(
-        torch.split(csr.row, step),
-        torch.split(csr.col, step),
-        torch.split(value, step),
-        strict=True,
-    ):
+    pieces = (torch.split(entries, step) for entries in (csr.row, csr.col, value))
+    for row, col, weight in zip(*pieces, strict=True):
         total += (weight * (x[row.long()] - x[col.long()]).square().sum(-1)).sum()
     return float(total) / (2 * max(1, x.size(0)))
 
@@ -94,16 +88,10 @@ def energy_by_layer(
 ) -> EnergyByLayer:
     r"""The Dirichlet energy $E(\mathbf{X}(\ell))$ after each layer: over-smoothing as a number.
 
-    Args:
-        model: Any model whose states are known by layer, see
-            [`layer_states`][adgn.analysis.layer_states].
-        x: Features, `[N, in_channels]`.
-        edge_index: The graph.
-        edge_weight: `[E]`, optional.
-        scaling: As in [`dirichlet_energy`][adgn.analysis.dirichlet_energy].
+    The arguments are those of [`layer_states`][adgn.analysis.layer_states], and `scaling` that of
+    [`dirichlet_energy`][adgn.analysis.dirichlet_energy].
 
     Example:
-        >>> import torch
         >>> from adgn.nn import ADGN
         >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
         >>> energy_by_layer(ADGN(4, 8, 1, num_layers=5), torch.eye(3, 4), path).energy.shape

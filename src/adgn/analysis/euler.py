@@ -16,7 +16,6 @@ def amplification(eigenvalues: Tensor, epsilon: float) -> Tensor:
     r"""$|1 + \epsilon \lambda|$: how much one Euler step stretches each eigenvector.
 
     Example:
-        >>> import torch
         >>> amplification(torch.tensor([-2 + 0j, 1j]), 1.0)
         tensor([1.0000, 1.4142])
     """
@@ -35,7 +34,6 @@ def largest_stable_step(eigenvalues: Tensor) -> float:
     infinite where all are zero.
 
     Example:
-        >>> import torch
         >>> largest_stable_step(torch.tensor([-0.1 + 1j, -0.1 - 1j])) # 2 · 0.1 / 1.01
         0.198...
     """
@@ -61,7 +59,6 @@ def smallest_stable_gamma(eigenvalues: Tensor, epsilon: float) -> float | None:
     for some eigenvalue, or because the most damped one would overshoot.
 
     Example:
-        >>> import torch
         >>> smallest_stable_gamma(torch.tensor([1j, -1j]), 0.1)
         0.0501...
         >>> smallest_stable_gamma(torch.tensor([1j, -1j]), 2.0) is None

@@ -29,11 +29,6 @@ def eigenvalue_figure(
 
     For an anti-symmetric model the eigenvalues $\lambda$ of the right-hand side with the region
     $|1 + \epsilon\lambda| \le 1$; for others the eigenvalues $\mu$ of the layer with $|\mu| \le 1$.
-
-    Args:
-        node: The spectrum of the nodes' own states.
-        layer: The spectrum of the whole layer.
-        title: Above the picture.
     """
     groups: list[tuple[str, Tensor]] = []
     epsilon = None if node is None else node.epsilon
@@ -57,16 +52,9 @@ def eigenvalue_figure(
     axes.add_patch(Circle((centre, 0), radius, fill=False, color=LIGHT["s5"], linewidth=1))
     for index, (label, values) in enumerate(groups):
         numbers, style = values.detach().cpu(), line_style(index)
-        axes.scatter(
-            numbers.real.numpy(),
-            numbers.imag.numpy(),
-            s=14,
-            color=style["color"],
-            marker=style["marker"],
-            alpha=0.6,
-            linewidths=0,
-            label=label,
-        )
+        del style["linestyle"]
+        look = {**style, "s": 14, "alpha": 0.6, "linewidths": 0}
+        axes.scatter(numbers.real.numpy(), numbers.imag.numpy(), label=label, **look)
     axes.axvline(0.0, color="black", linewidth=0.8)
     _set_window(axes, [values.detach().cpu() for _, values in groups], epsilon is None)
     symbol = "μ" if epsilon is None else "λ"
@@ -77,12 +65,7 @@ def eigenvalue_figure(
 
 
 def sensitivity_figure(profiles: Mapping[str, DistanceProfile], title: str = "") -> Figure:
-    r"""$\|\partial\mathbf{x}_v(L) / \partial\mathbf{x}_u(0)\|$ against distance, one line a model.
-
-    Args:
-        profiles: By model name.
-        title: Above the picture.
-    """
+    r"""$\|\partial\mathbf{x}_v(L) / \partial\mathbf{x}_u(0)\|$ by distance, one line a model."""
     lines = {name: (p.distance, p.mean) for name, p in profiles.items()}
     return _log_lines(
         lines, "distance from u to v (hops)", "sensitivity ‖∂x$_v$(L) / ∂x$_u$(0)‖", title
@@ -117,19 +100,11 @@ def save_figure(figure: Figure, stem: Path) -> tuple[Path, Path]:
 
 
 def write_figures(
-    diagnoses: Mapping[str, Diagnosis],
-    profiles: Mapping[str, DistanceProfile],
-    folder: Path,
+    diagnoses: Mapping[str, Diagnosis], profiles: Mapping[str, DistanceProfile], folder: Path
 ) -> list[Path]:
-    """Writes each figure as PNG and SVG; a measurement that is missing leaves its line out.
+    """Writes each figure as PNG and SVG, and returns the files; missing measurements have no line.
 
-    Args:
-        diagnoses: By model name; one figure of eigenvalues for each.
-        profiles: Sensitivity against distance, by model name.
-        folder: Where the files go; made where it is not there.
-
-    Returns:
-        The files.
+    Both mappings are by model name; `profiles` has sensitivity against distance.
     """
     figures: dict[str, Figure] = {}
     for name, found in diagnoses.items():
@@ -137,16 +112,13 @@ def write_figures(
             figures[f"eigenvalues-{name}"] = eigenvalue_figure(
                 found.node_spectrum, found.layer_spectrum, f"Eigenvalues at layer 1: {name}"
             )
-    gradients = {k: d.gradients for k, d in diagnoses.items() if d.gradients is not None}
-    energies = {k: d.energy for k, d in diagnoses.items() if d.energy is not None}
-    growths = {k: d.growth for k, d in diagnoses.items() if d.growth is not None}
     if profiles:
         figures["sensitivity"] = sensitivity_figure(profiles, "Sensitivity against distance")
-    if gradients:
+    if gradients := {k: d.gradients for k, d in diagnoses.items() if d.gradients is not None}:
         figures["gradients"] = gradient_figure(gradients, "Gradient of the loss by layer")
-    if energies:
+    if energies := {k: d.energy for k, d in diagnoses.items() if d.energy is not None}:
         figures["energy"] = energy_figure(energies, "Difference between neighbours by layer")
-    if growths:
+    if growths := {k: d.growth for k, d in diagnoses.items() if d.growth is not None}:
         figures["growth"] = growth_figure(growths, "Growth of a perturbation by layer")
     return [path for stem, figure in figures.items() for path in save_figure(figure, folder / stem)]
 
@@ -190,14 +162,10 @@ def _legend_below(axes: Axes) -> None:
 def _set_window(axes: Axes, groups: Sequence[Tensor], whole_disc: bool) -> None:
     real = max(float(values.real.abs().max()) for values in groups)
     imag = max(float(values.imag.abs().max()) for values in groups)
-    if whole_disc:
-        size = 1.1 * max(1.0, real, imag)
-        axes.set_xlim(-size, size)
-        axes.set_ylim(-size, size)
-        axes.set_aspect("equal")
-        return
     # Not narrower than a fifth of its height: rounding noise around the axis is not a cloud.
-    width = 1.2 * max(real, 0.1 * imag, 0.01)
+    width, height = 1.2 * max(real, 0.1 * imag, 0.01), 1.1 * max(imag, 0.01)
+    if whole_disc:
+        width = height = 1.1 * max(1.0, real, imag)
+        axes.set_aspect("equal")
     axes.set_xlim(-width, width)
-    height = 1.1 * max(imag, 0.01)
     axes.set_ylim(-height, height)

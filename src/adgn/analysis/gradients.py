@@ -25,10 +25,7 @@ class GradientNorms:
 
     @property
     def ratio(self) -> float:
-        """The norm at the first states over that at the last: below 1 the gradient shrinks.
-
-        It is 0 where nothing arrives at the first states, also if there is nothing at the last.
-        """
+        """The norm at the first states over that at the last; 0 where nothing arrives there."""
         return float(self.norms[0] / self.norms[-1]) if float(self.norms[0]) != 0 else 0.0
 
 
@@ -52,10 +49,7 @@ def gradient_norms(
     r"""The norm of a loss's gradient in the states of each layer.
 
     $$
-    g(\ell) = \left\| \frac{\partial \mathcal{L}}{\partial \mathbf{X}(\ell)} \right\|_F,
-    \qquad \frac{\partial \mathcal{L}}{\partial \mathbf{X}(\ell - 1)} =
-    \left(\frac{\partial \mathbf{X}(\ell)}{\partial \mathbf{X}(\ell - 1)}\right)^{\!\top}
-    \frac{\partial \mathcal{L}}{\partial \mathbf{X}(\ell)}
+    g(\ell) = \left\| \frac{\partial \mathcal{L}}{\partial \mathbf{X}(\ell)} \right\|_F
     $$
 
     Args:
@@ -67,7 +61,6 @@ def gradient_norms(
         batch: `[N]`; needed by a model at graph level.
 
     Example:
-        >>> import torch
         >>> from adgn.nn import ADGN
         >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
         >>> result = gradient_norms(ADGN(4, 8, 1, num_layers=20), torch.ones(3, 4), path)
@@ -102,8 +95,8 @@ def weight_gradients(
     r"""The norm of a loss's gradient in the weights of each layer.
 
     $$
-    g(\ell) = \left\| \frac{\partial \mathcal{L}}{\partial \theta_\ell} \right\|,
-    \qquad \theta_\ell = (\mathbf{W}_\ell, \mathbf{V}_\ell, \mathbf{b}_\ell)
+    g(\ell) = \left\| \frac{\partial \mathcal{L}}{\partial \theta_\ell} \right\|, \quad
+    \theta_\ell = (\mathbf{W}_\ell, \mathbf{V}_\ell, \mathbf{b}_\ell)
     $$
 
     It is what an optimiser sees: unlike the gradient in the states it counts only what a layer's
@@ -117,11 +110,7 @@ def weight_gradients(
         edge_weight: `[E]`, optional.
         batch: `[N]`; needed by a model at graph level.
 
-    Raises:
-        ValueError: The layers share their weights, or are not in `model.propagation.layers`.
-
     Example:
-        >>> import torch
         >>> from adgn.nn import ADGN
         >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
         >>> model = ADGN(4, 8, 1, num_layers=20, weight_sharing=False)

@@ -12,10 +12,9 @@ from adgn.graph.checks import check_count
 
 def _grid(num_nodes: int, seed: int) -> "nx.Graph[int]":
     side = max(m for m in range(1, int(num_nodes**0.5) + 1) if num_nodes % m == 0)
-    grid: nx.Graph[int] = nx.convert_node_labels_to_integers(
-        nx.grid_2d_graph(side, num_nodes // side)
-    )
-    return grid
+    grid = nx.grid_2d_graph(side, num_nodes // side)
+    numbered: nx.Graph[int] = nx.convert_node_labels_to_integers(grid)
+    return numbered
 
 
 def _random(num_nodes: int, seed: int) -> "nx.Graph[int]":

@@ -1,6 +1,6 @@
 """Spectrum of one whole layer over the whole graph, exact or matrix-free."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from adgn.analysis.node_spectra import antisymmetric_layers, is_antisymmetric
 from adgn.analysis.states import check_layer, in_double, measuring, states_from
 from adgn.graph import Adjacency
-from adgn.graph.checks import check_count, check_positive
-from adgn.nn.resolve import check_choice
+from adgn.graph.checks import check_choice, check_count, check_positive
 
 Method = Literal["auto", "exact", "matrix-free"]
 METHODS: tuple[Method, ...] = ("auto", "exact", "matrix-free")
@@ -31,9 +30,6 @@ class LayerSpectrum:
         method: `"exact"`: `eigenvalues` are all; `"matrix-free"`: the extreme ones that were asked
             for (largest modulus, largest and smallest real part).
         eigenvalues: Complex, by falling modulus.
-        spectral_radius: The largest $|\mu|$.
-        max_real: The largest real part of $\mu$.
-        min_real: The smallest real part of $\mu$.
         epsilon: The step size of an anti-symmetric layer, otherwise `None`.
         note: Why the matrix-free method was used where that was not asked for, or empty.
     """
@@ -42,11 +38,23 @@ class LayerSpectrum:
     size: int
     method: Method
     eigenvalues: Tensor
-    spectral_radius: float
-    max_real: float
-    min_real: float
     epsilon: float | None
     note: str = ""
+
+    @property
+    def spectral_radius(self) -> float:
+        r"""The largest $|\mu|$."""
+        return float(self.eigenvalues.abs().max())
+
+    @property
+    def max_real(self) -> float:
+        r"""The largest real part of $\mu$."""
+        return float(self.eigenvalues.real.max())
+
+    @property
+    def min_real(self) -> float:
+        r"""The smallest real part of $\mu$."""
+        return float(self.eigenvalues.real.min())
 
     @property
     def rates(self) -> Tensor | None:
@@ -94,7 +102,6 @@ def layer_spectrum(
         seed: For ARPACK's first vector.
 
     Example:
-        >>> import torch
         >>> from adgn.nn import AntiSymmetricConv
         >>> conv = AntiSymmetricConv(2, phi="sum", gamma=0.0, epsilon=0.5, act=None)
         >>> with torch.no_grad():
@@ -121,33 +128,27 @@ def layer_spectrum(
         if is_antisymmetric(propagation):
             epsilon = antisymmetric_layers(propagation)[layer - 1].epsilon
         size = before.numel()
-        note = ""
         if method == "exact" and size > EXACT_LIMIT:
             raise ValueError(
                 f"method='exact' with {before.size(0)} nodes × {before.size(1)} channels: "
                 f"{_exact_cost(size)}; the limit is {EXACT_LIMIT}. Use method='matrix-free'"
             )
+        large = method == "auto" and size > EXACT_LIMIT
+        note = f"Extreme eigenvalues only: {_exact_cost(size)}." if large else ""
         if method == "auto":
-            method = "exact" if size <= EXACT_LIMIT else "matrix-free"
-            if method == "matrix-free":
-                note = f"Extreme eigenvalues only: {_exact_cost(size)}."
+            method = "matrix-free" if large else "exact"
         if method == "exact":
             found = torch.linalg.eigvals(dense_jacobian(before, after))
-            spectrum = _summary(found, layer, size, epsilon)
         else:
-            spectrum = _matrix_free(before, after, layer, epsilon, count, tolerance, seed)
-        return replace(spectrum, note=note)
+            found = _extreme_eigenvalues(before, after, count, tolerance, seed)
+    found = found[found.abs().argsort(descending=True, stable=True)]
+    return LayerSpectrum(layer, size, method, found, epsilon, note)
 
 
 def dense_jacobian(before: Tensor, after: Tensor) -> Tensor:
     """`[after.numel(), before.numel()]`; one vector-Jacobian product for each row."""
-    rows = []
-    direction = torch.zeros_like(after)
-    flat = direction.view(-1)
-    for index in range(after.numel()):
-        flat[index] = 1.0
-        rows.append(pull_back(before, after, direction).flatten())
-        flat[index] = 0.0
+    directions = torch.eye(after.numel(), dtype=after.dtype, device=after.device)
+    rows = [pull_back(before, after, d.view_as(after)).flatten() for d in directions]
     return torch.stack(rows)
 
 
@@ -160,37 +161,15 @@ def pull_back(before: Tensor, after: Tensor, direction: Tensor) -> Tensor:
 
 
 def _exact_cost(size: int) -> str:
-    memory = 8 * size**2 / 1e9
-    work = 10 * size**3
     return (
-        f"all eigenvalues of a matrix of size {size} would take {memory:,.2f} GB and about "
-        f"{work:.1e} operations"
+        f"all eigenvalues of a matrix of size {size} would take {8 * size**2 / 1e9:,.2f} GB and "
+        f"about {10 * size**3:.1e} operations"
     )
 
 
-def _summary(eigenvalues: Tensor, layer: int, size: int, epsilon: float | None) -> LayerSpectrum:
-    order = eigenvalues.abs().argsort(descending=True, stable=True)
-    return LayerSpectrum(
-        layer=layer,
-        size=size,
-        method="exact",
-        eigenvalues=eigenvalues[order],
-        spectral_radius=float(eigenvalues.abs().max()),
-        max_real=float(eigenvalues.real.max()),
-        min_real=float(eigenvalues.real.min()),
-        epsilon=epsilon,
-    )
-
-
-def _matrix_free(
-    before: Tensor,
-    after: Tensor,
-    layer: int,
-    epsilon: float | None,
-    count: int,
-    tolerance: float,
-    seed: int,
-) -> LayerSpectrum:
+def _extreme_eigenvalues(
+    before: Tensor, after: Tensor, count: int, tolerance: float, seed: int
+) -> Tensor:
     size = before.numel()
     if size < count + 3:
         raise ValueError(
@@ -205,8 +184,7 @@ def _matrix_free(
     operator = LinearOperator((size, size), matvec=product, dtype=np.float64)
     start = np.random.default_rng(seed).standard_normal(size)
     found = [_arpack(operator, which, count, tolerance, start) for which in ("LM", "LR", "SR")]
-    values = torch.as_tensor(np.unique(np.concatenate(found).round(12)))
-    return replace(_summary(values, layer, size, epsilon), method="matrix-free")
+    return torch.as_tensor(np.unique(np.concatenate(found).round(12)))
 
 
 class NotConvergedError(RuntimeError):
@@ -222,16 +200,8 @@ def _arpack(operator: LinearOperator, which: str, count: int, tolerance: float, 
             break
         tried = min(basis, size)
         try:
-            return eigs(
-                operator,
-                k=count,
-                which=which,
-                v0=start,
-                ncv=tried,
-                maxiter=100,
-                tol=tolerance,
-                return_eigenvectors=False,
-            )
+            settings = {"v0": start, "ncv": tried, "maxiter": 100, "tol": tolerance}
+            return eigs(operator, count, which=which, return_eigenvectors=False, **settings)
         except ArpackNoConvergence as error:
             converged = len(error.eigenvalues)
     raise NotConvergedError(

@@ -142,8 +142,6 @@ def node_spectrum(
         seed: For the draw.
 
     Example:
-        >>> import torch
-        >>> from adgn.nn import AntiSymmetricConv
         >>> conv = AntiSymmetricConv(2, phi="sum", gamma=0.0, act=None)
         >>> with torch.no_grad():
         ...     _ = conv.W.copy_(torch.tensor([[0.0, 1.0], [0.0, 0.0]]))  # W − Wᵀ turns the plane
@@ -162,28 +160,17 @@ def node_spectrum(
                 states = states_from(propagation, states, graph, weight)[layer - 1]
         conv = convs[layer - 1]
         slopes, own_part = _linearisation(conv, states, graph, weight, chosen)
-        own = conv.own_weight()
-        eye = torch.eye(conv.in_channels, dtype=own.dtype, device=own.device)
-        rest = own_part - conv.gamma * eye
-        jacobians = slopes.unsqueeze(-1) * (own + own_part)
+        rest = own_part - conv.gamma * conv.eye
+        jacobians = slopes.unsqueeze(-1) * (conv.w_self() + own_part)
         # A negative slope has a NaN as root, which marks the radius as not defined.
         root = slopes.sqrt()
         scaled = root.unsqueeze(-1) * rest * root.unsqueeze(-2)
         defined = (slopes >= 0).all(-1)
         radius = torch.full_like(slopes[:, 0], torch.nan)
         radius[defined] = torch.linalg.matrix_norm(scaled[defined], 2)
-        size = torch.linalg.matrix_norm(own_part, 2)
-        return NodeSpectrum(
-            layer=layer,
-            nodes=chosen,
-            eigenvalues=torch.linalg.eigvals(jacobians),
-            jacobians=jacobians,
-            slopes=slopes,
-            radius=radius,
-            bound=slopes.abs().amax(-1) * (size + conv.gamma),
-            epsilon=conv.epsilon,
-            gamma=conv.gamma,
-        )
+        bound = slopes.abs().amax(-1) * (torch.linalg.matrix_norm(own_part, 2) + conv.gamma)
+        found = (torch.linalg.eigvals(jacobians), jacobians, slopes, radius, bound)
+        return NodeSpectrum(layer, chosen, *found, conv.epsilon, conv.gamma)
 
 
 def antisymmetric_layers(propagation: nn.Module) -> list[AntiSymmetricConv]:

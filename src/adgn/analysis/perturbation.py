@@ -75,7 +75,6 @@ def perturbation_growth(
         seed: For the directions.
 
     Example:
-        >>> import torch
         >>> from adgn.nn import ADGN
         >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
         >>> result = perturbation_growth(ADGN(4, 8, 1, num_layers=20), torch.ones(3, 4), path)

@@ -65,7 +65,6 @@ class DistanceProfile:
         It is 0 where all means are 0, as in a network so deep that nothing arrives at all.
 
         Example:
-            >>> import torch
             >>> mean = torch.tensor([2.0, 1.0, 0.001])
             >>> DistanceProfile(torch.arange(3), mean, mean, torch.ones(3)).reach()
             1
@@ -109,7 +108,6 @@ def sensitivity(
         seed: For the probes.
 
     Example:
-        >>> import torch
         >>> from adgn.nn import ADGN
         >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
         >>> result = sensitivity(ADGN(4, 8, 1, num_layers=1), torch.ones(3, 4), path, node=0)
@@ -143,17 +141,10 @@ def sensitivity_by_distance(
 ) -> DistanceProfile:
     """The sensitivity of several nodes (all by default) grouped by distance.
 
-    Args:
-        model: As in [`sensitivity`][adgn.analysis.sensitivity].
-        x: Features.
-        edge_index: The graph.
-        nodes: The nodes whose last state is looked at; all of them by default.
-        edge_weight: `[E]`, optional.
-        probes: As in `sensitivity`.
-        seed: For the probes.
+    `nodes` are those whose last state is looked at; the other arguments are those of
+    [`sensitivity`][adgn.analysis.sensitivity].
 
     Example:
-        >>> import torch
         >>> from adgn.nn import ADGN
         >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
         >>> profile = sensitivity_by_distance(ADGN(4, 8, 1, num_layers=4), torch.ones(3, 4), path)
@@ -186,18 +177,9 @@ def sensitivity_by_depth(
 ) -> Tensor:
     r"""$\|\partial\mathbf{x}_v(\ell) / \partial\mathbf{x}_u(0)\|_F$, `[L + 1, N]`: layer by layer.
 
-    Args:
-        model: Any model whose states are known by layer, see
-            [`layer_states`][adgn.analysis.layer_states].
-        x: Features.
-        edge_index: The graph.
-        node: The node $v$.
-        edge_weight: `[E]`, optional.
-        probes: As in [`sensitivity`][adgn.analysis.sensitivity].
-        seed: For the probes.
+    The arguments are those of [`sensitivity`][adgn.analysis.sensitivity].
 
     Example:
-        >>> import torch
         >>> from adgn.nn import ADGN
         >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
         >>> norms = sensitivity_by_depth(ADGN(4, 8, 1, num_layers=3), torch.ones(3, 4), path, 0)
@@ -215,7 +197,6 @@ def hops_to(node: int, edge_index: Adjacency, num_nodes: int) -> Tensor:
     """`[N]`; the edges on the shortest way from each node to `node`, -1 where there is none.
 
     Example:
-        >>> import torch
         >>> hops_to(2, torch.tensor([[0, 1], [1, 2]]), num_nodes=4)
         tensor([ 2,  1,  0, -1])
     """
@@ -237,11 +218,10 @@ def _row_norms(start: Tensor, end: Tensor, node: int, probes: int | None, seed: 
         generator = torch.Generator().manual_seed(seed)
         drawn = torch.randn(probes, channels, generator=generator, dtype=torch.float64)
         directions = (drawn / probes**0.5).to(end)
-    row = end[node]
     # In double precision: squares of small sensitivities would underflow in single.
     squared = torch.zeros(start.size(0), dtype=torch.float64, device=start.device)
     for direction in directions:
-        squared += pull_back(start, row, direction).double().square().sum(-1)
+        squared += pull_back(start, end[node], direction).double().square().sum(-1)
     return squared.sqrt()
 
 

@@ -12,6 +12,7 @@ from adgn.graph import Adjacency, SparseOperator
 from adgn.graph.adjacency import SPARSE_LAYOUTS
 from adgn.graph.checks import NonFiniteError, check_features, check_finite
 from adgn.nn import GraphNetwork
+from adgn.training.errors import DivergedError
 
 
 @runtime_checkable
@@ -44,7 +45,6 @@ def layer_states(
         edge_weight: `[E]`, optional.
 
     Example:
-        >>> import torch
         >>> from adgn.nn import ADGN
         >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
         >>> states = layer_states(ADGN(4, 8, 1, num_layers=5), torch.ones(3, 4), path)
@@ -68,10 +68,6 @@ def first_states(model: nn.Module, x: Tensor) -> Tensor:
         return model.encode(x).detach()
     check_features(x, like=next(model.parameters(), None))
     return x.detach()
-
-
-class DivergedError(ValueError):
-    """The states of a model grew beyond what numbers hold."""
 
 
 def states_from(
@@ -152,7 +148,8 @@ def measuring(model: nn.Module) -> Iterator[None]:
 
     Frozen weights spare each backward pass the gradients of the weights.
     """
-    check_weights(model)
+    for name, weight in model.named_parameters():
+        check_finite(name, weight)
     training = [(module, module.training) for module in model.modules()]
     trainable = [(weight, weight.requires_grad) for weight in model.parameters()]
     model.eval()
@@ -165,12 +162,6 @@ def measuring(model: nn.Module) -> Iterator[None]:
             module.training = mode
         for weight, needs in trainable:
             weight.requires_grad_(needs)
-
-
-def check_weights(model: nn.Module) -> None:
-    """Raises where a weight of `model` is not finite, and says which."""
-    for name, weight in model.named_parameters():
-        check_finite(name, weight)
 
 
 def in_double(

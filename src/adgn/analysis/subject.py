@@ -12,7 +12,7 @@ from adgn._util.memory import check_memory
 from adgn._util.suggestions import unknown_name
 from adgn.analysis.graphs import EXAMPLE_GRAPHS, example_graph
 from adgn.analysis.verdict import Diagnosis, diagnose
-from adgn.data import BENCHMARKS, load
+from adgn.data import NODE_DATASETS, load
 from adgn.graph import Adjacency
 from adgn.nn import build_model
 from adgn.training import PackedBatches, open_run
@@ -27,19 +27,7 @@ _EXAMPLE_CHANNELS = 8
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A model together with what the measurements need besides it.
-
-    Attributes:
-        name: What figures call the model.
-        model: The model.
-        x: Features, `[N, in_channels]`.
-        edge_index: The graph.
-        hidden_channels: The size of a state.
-        num_layers: How many layers.
-        edge_weight: `[E]`, or `None`.
-        batch: `[N]`, or `None`.
-        loss: From the outputs to a number; `None`: half the mean square.
-    """
+    """A model, by the name that figures give it, with what `diagnose` needs besides it."""
 
     name: str
     model: nn.Module
@@ -67,17 +55,9 @@ class Subject:
 
     def diagnose(self, node: int = 0, probes: int | None = None, seed: int = 0) -> Diagnosis:
         """[`diagnose`][adgn.analysis.diagnose] of this model on this graph."""
-        return diagnose(
-            self.model,
-            self.x,
-            self.edge_index,
-            edge_weight=self.edge_weight,
-            batch=self.batch,
-            loss=self.loss,
-            node=node,
-            probes=probes,
-            seed=seed,
-        )
+        given = {"edge_weight": self.edge_weight, "batch": self.batch, "loss": self.loss}
+        settings = {"node": node, "probes": probes, "seed": seed}
+        return diagnose(self.model, self.x, self.edge_index, **given, **settings)  # type: ignore[arg-type]
 
 
 def analyze(
@@ -116,13 +96,7 @@ def analyze(
 
 
 def load_run(run_dir: str | Path, number: int = 0, *, device: str | None = None) -> Subject:
-    """The best weights of a training run on its test data.
-
-    Args:
-        run_dir: The run directory.
-        number: Where the task has many graphs, the number of the test graph to look at.
-        device: Where to compute; `None`: where the run did.
-    """
+    """The best weights of a training run on its test data; arguments as in `analyze`."""
     prepared = open_run(run_dir, device=device)
     config, source = prepared.config, prepared.data.sources["test"]
     if isinstance(source, PackedBatches):
@@ -165,14 +139,8 @@ def untrained_subject(
 ) -> Subject:
     """A model by name, as initialised, on an example graph or a node data set.
 
-    Args:
-        model: A name from `adgn.nn.available_models()`.
-        graph: `"line"`, `"ring"`, `"grid"`, `"random"`, or a node data set.
-        num_nodes: Nodes of an example graph, whose features are drawn at random.
-        num_layers: Layers.
-        hidden_channels: The size of a state.
-        options: The model's options.
-        seed: For weights and features.
+    `graph` is `"line"`, `"ring"`, `"grid"`, `"random"`, or a node data set. `num_nodes` is for an
+    example graph, whose features are drawn at random.
 
     Example:
         >>> untrained_subject("gcn", "ring", num_nodes=5).x.shape
@@ -183,11 +151,11 @@ def untrained_subject(
         generator = torch.Generator().manual_seed(seed)
         x = torch.randn(num_nodes, _EXAMPLE_CHANNELS, generator=generator)
         edge_index = example_graph(graph, num_nodes, seed)
-    elif graph in BENCHMARKS:
+    elif graph in NODE_DATASETS:
         data = load(graph)
         x, edge_index = data.x, data.edge_index
     else:
-        raise unknown_name("graph", graph, [*EXAMPLE_GRAPHS, *BENCHMARKS])
+        raise unknown_name("graph", graph, [*EXAMPLE_GRAPHS, *NODE_DATASETS])
     network = untrained(model, x.size(1), hidden_channels, num_layers, options or {}, seed).to(x)
     return Subject(model, network, x, edge_index, hidden_channels, num_layers)
 

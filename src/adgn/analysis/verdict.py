@@ -12,8 +12,9 @@ from adgn.analysis.layer_spectra import LayerSpectrum, NotConvergedError, layer_
 from adgn.analysis.node_spectra import NodeSpectrum, is_antisymmetric, node_spectrum
 from adgn.analysis.perturbation import PerturbationGrowth, perturbation_growth
 from adgn.analysis.sensitivity import Sensitivity, sensitivity
-from adgn.analysis.states import DivergedError, first_states, measuring, propagation_of
+from adgn.analysis.states import first_states, measuring, propagation_of
 from adgn.graph import Adjacency
+from adgn.training.errors import DivergedError
 
 # Nodes × channels up to which a diagnosis looks for the whole layer's extreme eigenvalues.
 SPECTRUM_LIMIT = 200_000
@@ -52,13 +53,12 @@ class Diagnosis:
 
     def text(self) -> str:
         """The verdict in words with numbers, one finding per line."""
-        lines = [_HEADLINES[self.kind]]
-        lines += _growth_lines(self.growth, self.thresholds)
-        lines += _gradient_lines(self.gradients)
-        lines += _sensitivity_lines(self.sensitivity)
-        lines += _energy_lines(self.energy)
-        lines += _node_lines(self.node_spectrum)
-        lines += _layer_lines(self.layer_spectrum)
+        lines = [_HEADLINES[self.kind], _growth_line(self.growth, self.thresholds)]
+        lines += [] if self.gradients is None else [_gradient_line(self.gradients)]
+        lines += [] if self.sensitivity is None else [_sensitivity_line(self.sensitivity)]
+        lines += [] if self.energy is None else [_energy_line(self.energy)]
+        lines += [] if self.node_spectrum is None else _node_lines(self.node_spectrum)
+        lines += [] if self.layer_spectrum is None else [_layer_line(self.layer_spectrum)]
         lines += [f"Note: {note}" for note in self.notes]
         if self.advice:
             lines.append("What to change:")
@@ -85,9 +85,8 @@ def diagnose(
 
     The verdict is the growth $g(L)$ of a random perturbation of the first states over all layers
     ([`perturbation_growth`][adgn.analysis.perturbation_growth]): above 10 the network is called
-    exploding, below 0.2 dissipative, and stable and non-dissipative in between. All other
-    measurements are given beside it. A proposal to change $\epsilon$ or $\gamma$ is measured on a
-    copy of the model before it is made.
+    exploding, below 0.2 dissipative, and stable and non-dissipative in between. Proposals to change
+    $\epsilon$ or $\gamma$ are measured on a copy of the model before they are made.
 
     Args:
         model: A `GraphNetwork`, or a propagation.
@@ -141,19 +140,8 @@ def diagnose(
     advice = advise(model, start, edge_index, edge_weight, kind, growth, spectrum, thresholds, seed)
     if kind == "stable" and reach is not None:
         advice += advise_reach(model, start, edge_index, edge_weight, reach, thresholds, seed)
-    return Diagnosis(
-        kind=kind,
-        num_nodes=start.size(0),
-        growth=growth,
-        gradients=gradients,
-        energy=energy,
-        sensitivity=reach,
-        node_spectrum=spectrum,
-        layer_spectrum=layer,
-        advice=tuple(advice),
-        notes=tuple(notes),
-        thresholds=thresholds,
-    )
+    measured = (growth, gradients, energy, reach, spectrum, layer)
+    return Diagnosis(kind, start.size(0), *measured, tuple(advice), tuple(notes), thresholds)
 
 
 _HEADLINES: dict[Kind, str] = {
@@ -163,28 +151,23 @@ _HEADLINES: dict[Kind, str] = {
 }
 
 
-def _growth_lines(growth: PerturbationGrowth | None, thresholds: Thresholds) -> list[str]:
+def _growth_line(growth: PerturbationGrowth | None, thresholds: Thresholds) -> str:
     if growth is None:
-        return ["Perturbation: grows until the states overflow."]
-    layers = growth.growth.size(1) - 1
-    return [
-        f"Perturbation: grows {growth.total:.3g}-fold over {layers} layers "
+        return "Perturbation: grows until the states overflow."
+    return (
+        f"Perturbation: grows {growth.total:.3g}-fold over {growth.growth.size(1) - 1} layers "
         f"({growth.per_layer:.4g} per layer; below {thresholds.dissipative:g} is dissipative, "
         f"above {thresholds.exploding:g} exploding)."
-    ]
+    )
 
 
-def _gradient_lines(gradients: GradientNorms | None) -> list[str]:
-    if gradients is None:
-        return []
+def _gradient_line(gradients: GradientNorms) -> str:
     if not bool(gradients.norms.any()):
-        return ["Gradient: 0 at the states of all layers, the last among them."]
-    return [f"Gradient: at the first states {gradients.ratio:.3g} times its norm at the last."]
+        return "Gradient: 0 at the states of all layers, the last among them."
+    return f"Gradient: at the first states {gradients.ratio:.3g} times its norm at the last."
 
 
-def _sensitivity_lines(reach: Sensitivity | None) -> list[str]:
-    if reach is None:
-        return []
+def _sensitivity_line(reach: Sensitivity) -> str:
     profile = reach.by_distance()
     far = profile.distance.numel() - 1
     how = "" if reach.probes is None else f" (estimated with {reach.probes} probes)"
@@ -194,34 +177,29 @@ def _sensitivity_lines(reach: Sensitivity | None) -> list[str]:
         line += "the first states arrives at its last"
     elif far > 0:
         felt = int((profile.mean > 0).nonzero().max())
-        line += f", {float(profile.mean[1]):.3g} at distance 1"
-        if felt > 1:
-            line += f", {float(profile.mean[felt]):.3g} at distance {int(profile.distance[felt])}"
+        for at in (1, felt) if felt > 1 else (1,):
+            line += f", {float(profile.mean[at]):.3g} at distance {int(profile.distance[at])}"
         line += (
             f"; at least 1 % of its largest value up to distance {profile.reach()} of "
             f"{int(profile.distance[far])}"
         )
-    return [line + "."]
+    return line + "."
 
 
-def _energy_lines(energy: EnergyByLayer | None) -> list[str]:
-    if energy is None:
-        return []
+def _energy_line(energy: EnergyByLayer) -> str:
     first, last = float(energy.relative[0]), float(energy.relative[-1])
-    return [f"Dirichlet energy, relative to the states: {first:.3g} at first, {last:.3g} at last."]
+    return f"Dirichlet energy, relative to the states: {first:.3g} at first, {last:.3g} at last."
 
 
-def _node_lines(spectrum: NodeSpectrum | None) -> list[str]:
-    if spectrum is None:
-        return []
+def _node_lines(spectrum: NodeSpectrum) -> list[str]:
     real = spectrum.eigenvalues.real
-    lines = [
+    jacobian = (
         f"A node's own Jacobian ({spectrum.nodes.numel()} nodes): real parts from "
         f"{float(real.min()):.3g} to {float(real.max()):.3g}, imaginary parts up to "
         f"{float(spectrum.eigenvalues.imag.max()):.3g}; Bauer-Fike radius at most "
         f"{float(spectrum.radius.max()):.3g} (the paper's bound: "
         f"{float(spectrum.bound.max()):.3g})."
-    ]
+    )
     line = f"Euler step: |1 + ελ| at most {spectrum.amplification:.4g} for ε = {spectrum.epsilon:g}"
     step, gamma = spectrum.largest_stable_step, spectrum.suggest_gamma()
     if spectrum.amplification > 1 + 1e-9:
@@ -230,14 +208,12 @@ def _node_lines(spectrum: NodeSpectrum | None) -> list[str]:
             line += f", or γ ≥ {gamma:.3g} in place of {spectrum.gamma:g}"
     else:
         line += f", stable up to ε = {step:.3g}"
-    return [*lines, line + "."]
+    return [jacobian, line + "."]
 
 
-def _layer_lines(spectrum: LayerSpectrum | None) -> list[str]:
-    if spectrum is None:
-        return []
-    return [
+def _layer_line(spectrum: LayerSpectrum) -> str:
+    return (
         f"Layer {spectrum.layer} over the whole graph ({spectrum.method}, size {spectrum.size}): "
         f"spectral radius {spectrum.spectral_radius:.4g}, real parts from "
         f"{spectrum.min_real:.4g} to {spectrum.max_real:.4g}."
-    ]
+    )

@@ -16,55 +16,37 @@ LARGEST_EDGES = 40_000_000
 
 @dataclass(frozen=True)
 class Case:
-    """A case.
+    """A case: its workloads, those of a quick run, and the ways that are compared.
 
-    Args:
-        summary: What it is about.
-        points: The workloads, from small to large where there are several.
-        quick: The workloads of a quick run.
-        ways: The ways that are compared.
-        needs_mb: For ways that need much memory, how much must be available for the first
-            workload. Whether there is enough for a later one follows from the one before it.
-        by_default: Whether it runs when no case is named.
-        quick_memory: Whether a quick run measures memory too.
+    `needs_mb` says of ways that need much memory how much must be available for the first workload.
+    Whether there is enough for a later one follows from the one before it.
     """
 
     summary: str
-    points: tuple[Workload, ...]
+    points: tuple[Workload, ...]  # from small to large
     quick: tuple[Workload, ...]
     ways: tuple[str, ...] = ALL_WAYS
     needs_mb: Mapping[str, float] = field(default_factory=dict)
-    by_default: bool = True
-    quick_memory: bool = False
+    by_default: bool = True  # whether it runs when no case is named
+    quick_memory: bool = False  # whether a quick run measures memory too
 
 
 @dataclass(frozen=True)
 class Target:
-    """How much less time or memory we aim to need than PyG.
-
-    Args:
-        case: Of which case.
-        quantity: Of what.
-        documented: The aim against PyG as documented.
-        best: The aim against PyG at its best: each way with a prebuilt adjacency.
-    """
+    """How many times the time or memory of this package PyG is to need in a case, at least."""
 
     case: str
     quantity: Literal["time", "memory"]
-    documented: float
-    best: float
-
-
-def _node(data: str, layers: int, phi: Literal["gcn", "sum"]) -> tuple[Workload, ...]:
-    return (Workload(data, layers, 64, phi),)
+    documented: float  # PyG as documented
+    best: float  # PyG at its best: each way with a prebuilt adjacency
 
 
 def _random(*edges: int) -> tuple[Workload, ...]:
     return tuple(Workload("random", 20, 64, "gcn", size) for size in edges)
 
 
-def _depths(*layers: int) -> tuple[Workload, ...]:
-    return tuple(Workload("physics", depth, 64, "gcn") for depth in layers)
+def _nodes(data: str, *layers: int, phi: Literal["gcn", "sum"] = "gcn") -> tuple[Workload, ...]:
+    return tuple(Workload(data, depth, 64, phi) for depth in layers)
 
 
 CASES: Mapping[str, Case] = {
@@ -75,25 +57,25 @@ CASES: Mapping[str, Case] = {
     ),
     "physics": Case(
         "Coauthor Physics: very sparse features",
-        _node("physics", 10, "gcn"),
-        _node("physics", 10, "gcn"),
+        _nodes("physics", 10),
+        _nodes("physics", 10),
         quick_memory=True,
     ),
     "computers": Case(
         "Amazon Computers: many layers, dense features",
-        _node("computers", 30, "gcn"),
-        _node("computers", 10, "gcn"),
+        _nodes("computers", 30),
+        _nodes("computers", 10),
         quick_memory=True,
     ),
     "pubmed": Case(
         "PubMed: sum aggregation on one graph",
-        _node("pubmed", 20, "sum"),
-        _node("pubmed", 20, "sum"),
+        _nodes("pubmed", 20, phi="sum"),
+        _nodes("pubmed", 20, phi="sum"),
     ),
     "texas": Case(
         "Texas: 183 nodes, where the cost of calls decides",
-        _node("texas", 10, "gcn"),
-        _node("texas", 10, "gcn"),
+        _nodes("texas", 10),
+        _nodes("texas", 10),
     ),
     "scale": Case(
         "random graphs from small to large",
@@ -104,8 +86,8 @@ CASES: Mapping[str, Case] = {
     ),
     "depth": Case(
         "Coauthor Physics from 1 to 1000 layers",
-        _depths(1, 3, 10, 30, 100, 300, 1000),
-        _depths(1, 20),
+        _nodes("physics", 1, 3, 10, 30, 100, 300, 1000),
+        _nodes("physics", 1, 20),
         ways=OURS,
         quick_memory=True,
     ),

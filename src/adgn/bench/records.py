@@ -10,16 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from adgn.training.files import OTHER_OUT, write_atomically
 
-__all__ = [
-    "BenchFile",
-    "CaseRecord",
-    "Machine",
-    "PointRecord",
-    "WayRecord",
-    "check_replaceable",
-    "read",
-    "store",
-]
+__all__ = ["BenchFile", "CaseRecord", "Machine", "PointRecord", "WayRecord", "read", "store"]
 
 
 class _Record(BaseModel):
@@ -27,21 +18,13 @@ class _Record(BaseModel):
 
 
 class WayRecord(_Record):
-    """One way to do one workload.
+    """One way to do one workload."""
 
-    Attributes:
-        times: Seconds per training step, one entry per turn.
-        processor_times: Processor seconds of all threads, for the same turns.
-        losses: The losses of the first two steps.
-        peak_mb: Peak resident memory of a process that does nothing else, in MB.
-        left_out: Why something was not measured; empty where all was.
-    """
-
-    times: tuple[float, ...] = ()
-    processor_times: tuple[float, ...] = ()
-    losses: tuple[float, ...] = ()
-    peak_mb: float | None = None
-    left_out: str = ""
+    times: tuple[float, ...] = ()  # seconds per training step, one entry per turn
+    processor_times: tuple[float, ...] = ()  # of all threads, for the same turns
+    losses: tuple[float, ...] = ()  # of the first two steps
+    peak_mb: float | None = None  # resident memory of a process that does nothing else
+    left_out: str = ""  # why something was not measured
 
     @property
     def seconds(self) -> float | None:
@@ -79,11 +62,7 @@ class Machine(_Record):
 
 
 class CaseRecord(_Record):
-    """One case: its workloads, and where, when and how they were measured.
-
-    Attributes:
-        not_measured: What of the case was not measured, and why; empty where all was.
-    """
+    """One case: its workloads, and where, when and how they were measured."""
 
     date: str
     commit: str
@@ -96,7 +75,7 @@ class CaseRecord(_Record):
     quick: bool
     imports_mb: float
     points: tuple[PointRecord, ...]
-    not_measured: str = ""
+    not_measured: str = ""  # what of the case was not measured, and why
 
 
 class BenchFile(_Record):
@@ -120,10 +99,8 @@ def read(path: Path) -> BenchFile:
     try:
         return BenchFile.model_validate_json(path.read_bytes())
     except (ValidationError, OSError) as error:
-        raise ValueError(
-            f"{path} is not a file of benchmark results: {error}. Give another --out or move it "
-            "away"
-        ) from error
+        why = f"{path} is not a file of benchmark results: {error}"
+        raise ValueError(f"{why}. Give another --out or move it away") from error
 
 
 def check_replaceable(path: Path, before: BenchFile, names: Iterable[str], *, quick: bool) -> None:
@@ -146,9 +123,7 @@ def check_replaceable(path: Path, before: BenchFile, names: Iterable[str], *, qu
 def store(path: Path, name: str, case: CaseRecord) -> BenchFile:
     """Adds a case to a file, in place of an earlier one of its name; others stay.
 
-    Raises:
-        ValueError: The file holds something else, or a full measurement that a quick one would
-            replace.
+    A file of something else, or a full measurement that a quick one would replace, is an error.
 
     Example:
         >>> import tempfile
@@ -161,8 +136,7 @@ def store(path: Path, name: str, case: CaseRecord) -> BenchFile:
     check_replaceable(path, before, [name], quick=case.quick)
     after = BenchFile(cases={**before.cases, name: case})
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(
-        after.model_dump(mode="json", exclude_defaults=True) | {"format": 1}, indent=1
-    )
+    content = after.model_dump(mode="json", exclude_defaults=True) | {"format": 1}
+    text = json.dumps(content, indent=1)
     write_atomically(path, text.encode() + b"\n", OTHER_OUT)
     return after

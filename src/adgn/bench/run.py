@@ -4,30 +4,18 @@ import math
 import os
 import platform
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
-from adgn._util.environment import (
-    git_commit,
-    load_average,
-    processor,
-    versions,
-)
+from adgn._util.environment import git_commit, load_average, processor, versions
 from adgn._util.memory import available_bytes, meminfo
 from adgn.bench.cases import CASES, OURS, Case
 from adgn.bench.records import CaseRecord, Machine, PointRecord, WayRecord
 from adgn.bench.worker import Job, WorkerError, run_alone
 from adgn.bench.workloads import WAYS, Workload
 
-__all__ = [
-    "BenchError",
-    "Options",
-    "describe_machine",
-    "measured_commit",
-    "measured_versions",
-    "run_case",
-]
+__all__ = ["BenchError", "Options", "run_case"]
 
 # Float32 sums of millions of terms in different orders; a wrong operator is off by far more.
 LOSS_TOLERANCE = 1e-3
@@ -41,35 +29,20 @@ class BenchError(RuntimeError):
 
 @dataclass(frozen=True)
 class Options:
-    """How to measure.
+    """How to measure."""
 
-    Args:
-        quick: Smaller workloads, fewer turns, memory only where there is an aim for it.
-        repeats: Turns of each way; `None`: 7, or 2 for a quick run.
-        root: The data root.
-        threads: Torch's; `None`: as they are.
-        max_edges: Random graphs with more directed edges are left out.
-        slowest: A way whose step would take more seconds than this is left out.
-        slowest_rival: The same for ways that are not this package's native one.
-    """
-
-    quick: bool = False
-    repeats: int | None = None
-    root: str | None = None
-    threads: int | None = None
-    max_edges: int | None = None
-    slowest: float = 120.0
-    slowest_rival: float = 3.0
+    quick: bool = False  # smaller workloads, fewer turns, memory only where a case asks for it
+    repeats: int | None = None  # turns of each way; `None`: 7, or 2 of a quick run
+    root: str | None = None  # the data root
+    threads: int | None = None  # torch's; `None`: as they are
+    max_edges: int | None = None  # random graphs with more directed edges are left out
+    slowest: float = 120.0  # a way whose step would take more seconds is left out
+    slowest_rival: float = 3.0  # the same for ways that are not this package's native one
 
     @property
     def turns(self) -> int:
         """Turns of each way."""
         return self.repeats if self.repeats is not None else (2 if self.quick else 7)
-
-    @property
-    def round_seconds(self) -> float:
-        """No further round is started after this time."""
-        return 20.0 if self.quick else 300.0
 
 
 @dataclass
@@ -94,12 +67,7 @@ class _Run:
 def run_case(
     name: str, options: Options, tell: Callable[[str], None] = lambda line: None
 ) -> CaseRecord:
-    """Measures one case.
-
-    Args:
-        name: One of `CASES`.
-        options: How to measure.
-        tell: Called with lines that say what is being done.
+    """Measures one of `CASES`, and tells in lines what is being done.
 
     Raises:
         BenchError: Where nothing could be measured, or two ways do not compute the same.
@@ -107,9 +75,12 @@ def run_case(
     case = CASES[name]
     run = _Run(case, options, lambda line: tell(f"{name}: {line}"))
     load = load_average()
+    limit = math.inf if options.max_edges is None else options.max_edges
     points: list[PointRecord] = []
     not_measured = ""
-    for workload in _workloads(case, options):
+    for workload in case.quick if options.quick else case.points:
+        if workload.data == "random" and workload.size > limit:
+            continue
         try:
             points.append(_point(run, workload, points[-1] if points else None))
         except WorkerError as error:
@@ -165,36 +136,24 @@ def available_megabytes() -> float:
     return available_bytes() / 1e6
 
 
-def _workloads(case: Case, options: Options) -> list[Workload]:
-    limit = math.inf if options.max_edges is None else options.max_edges
-    chosen = case.quick if options.quick else case.points
-    return [w for w in chosen if w.data != "random" or w.size <= limit]
-
-
 def _point(run: _Run, workload: Workload, before: PointRecord | None) -> PointRecord:
     options = run.options
     left_out = {way: _why_not(run, workload, way, before) for way in run.case.ways}
     ways = tuple(way for way in run.case.ways if not left_out[way])
     if not ways:
         raise WorkerError("; ".join(f"{WAYS[way]}: {why}" for way, why in left_out.items()))
-    about = _about(workload)
-    run.tell(f"time of {about} by {', '.join(ways)}")
-    arguments = (options.root, options.turns, options.round_seconds, options.threads)
+    run.tell(f"time of {_about(workload)} by {', '.join(ways)}")
+    arguments = (options.root, options.turns, 20.0 if options.quick else 300.0, options.threads)
     timed = run.ask(Job("time", workload, ways, *arguments))
     run.first = run.first or timed
     _check_losses({way: seen["losses"] for way, seen in timed["ways"].items()})
     records = {way: WayRecord(left_out=why) for way, why in left_out.items() if why}
     for way, seen in timed["ways"].items():
-        peak, why = _peak(run, Job("memory", workload, (way,), *arguments), about)
+        peak, why = _peak(run, Job("memory", workload, (way,), *arguments))
         records[way] = WayRecord(**seen, peak_mb=peak, left_out=why)
-    return PointRecord(
-        data=workload.data,
-        layers=workload.layers,
-        hidden=workload.hidden,
-        phi=workload.phi,
-        ways={way: records[way] for way in run.case.ways if way in records},
-        **timed["sizes"],
-    )
+    about = {k: v for k, v in asdict(workload).items() if k != "size"}
+    in_order = {way: records[way] for way in run.case.ways if way in records}
+    return PointRecord(**about, **timed["sizes"], ways=in_order)
 
 
 def _about(workload: Workload) -> str:
@@ -202,11 +161,11 @@ def _about(workload: Workload) -> str:
     return f"{workload.data}, {workload.layers} layers{size}"
 
 
-def _peak(run: _Run, job: Job, about: str) -> tuple[float | None, str]:
+def _peak(run: _Run, job: Job) -> tuple[float | None, str]:
     """The peak memory, or why there is none."""
     if run.options.quick and not run.case.quick_memory:
         return None, ""
-    run.tell(f"memory of {about} by {job.ways[0]}")
+    run.tell(f"memory of {_about(job.workload)} by {job.ways[0]}")
     try:
         return float(run.ask(job)["peak_mb"]), ""
     except WorkerError as error:  # the times are good all the same
@@ -224,11 +183,9 @@ def _why_not(run: _Run, workload: Workload, way: str, before: PointRecord | None
         return ""
     if earlier.left_out:
         return LEFT_OUT_BEFORE
-    edges = workload.size or before.edges
-    growth = edges * workload.layers / (before.edges * before.layers)
+    growth = (workload.size or before.edges) * workload.layers / (before.edges * before.layers)
     seconds = growth * (earlier.seconds or 0.0)
-    ours = way in OURS
-    if seconds > (run.options.slowest if ours else run.options.slowest_rival):
+    if seconds > (run.options.slowest if way in OURS else run.options.slowest_rival):
         return f"a step would take about {seconds:.0f} s"
     needed = growth * ((earlier.peak_mb or 0.0) - run.first["imports_mb"])
     return "" if needed <= MEMORY_SHARE * available else _no_memory(needed, available)

@@ -17,7 +17,7 @@ from adgn.data import (
 )
 from adgn.training.batches import PackedBatches
 
-__all__ = ["ManyGraphs", "NodeTask", "benchmark_task", "property_graphs", "random_task"]
+__all__ = ["ManyGraphs", "NodeTask", "dataset_task", "property_graphs", "random_task"]
 
 # As in the large graph that must train inside 20 GB: 2.4 million nodes, 6·10⁷ directed edges.
 RANDOM_DEGREE = 25
@@ -56,13 +56,11 @@ class NodeTask:
         return {"nodes": nodes, "edges": self.edge_index.size(1), "features": features}
 
 
-def benchmark_task(name: str, root: Path | None) -> NodeTask:
+def dataset_task(name: str, root: Path | None) -> NodeTask:
     """A node data set with its first split."""
     data = load(name, root)
-    if num_fixed_splits(data):
-        split = fixed_split(data)
-    else:
-        split = split_per_class(data.y, PAPER_DATA_SEEDS[0])
+    fixed = num_fixed_splits(data) > 0
+    split = fixed_split(data) if fixed else split_per_class(data.y, PAPER_DATA_SEEDS[0])
     return NodeTask(data.x, data.edge_index, data.y, split.train.nonzero().squeeze(-1))
 
 

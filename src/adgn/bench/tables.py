@@ -5,12 +5,21 @@ from dataclasses import dataclass
 
 from adgn.bench.cases import CASES
 from adgn.bench.records import BenchFile, CaseRecord, PointRecord, WayRecord
-from adgn.bench.targets import NOTHING, nanoseconds_per_edge, target_rows
+from adgn.bench.targets import NOTHING, OURS, nanoseconds_per_edge, power_of_ten, target_rows
 from adgn.bench.workloads import WAYS
 
 __all__ = ["Table", "tables"]
 
-OURS = "adgn"
+TARGET_HEAD = ("case", "what", "target", "measured", "met")
+COMPARISON_HEAD = (
+    *("way", "time, s", "from – to", "× adgn", "processor time, s", "× adgn"),
+    *("peak memory, MB", "× adgn"),
+)
+SIZES_HEAD = (
+    *("directed edges", "nodes", "way", "step, s", "ns per edge and layer", "× adgn"),
+    *("peak memory, MB", "bytes per edge"),
+)
+Row = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -18,8 +27,8 @@ class Table:
     """A table with a title and a line about where its numbers come from."""
 
     title: str
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    head: Row
+    rows: tuple[Row, ...]
     note: str = ""
 
 
@@ -32,7 +41,7 @@ def tables(results: BenchFile, names: Collection[str] | None = None) -> list[Tab
 
     Example:
         >>> from pathlib import Path
-        >>> from adgn.bench import read
+        >>> from adgn.bench.records import read
         >>> [table.title for table in tables(read(Path("results/bench.json")), ["texas"])]
         ['Targets', 'texas...']
     """
@@ -40,32 +49,30 @@ def tables(results: BenchFile, names: Collection[str] | None = None) -> list[Tab
     shown = [name for name in cases if names is None or name in names]
     if not shown:
         return []
-    targets = Table(
-        "Targets", ("case", "what", "target", "measured", "met"), (*target_rows(cases),)
-    )
+    targets = Table("Targets", TARGET_HEAD, tuple(target_rows(cases)))
     return [targets, *(_case_table(name, cases[name]) for name in shown)]
 
 
 def _case_table(name: str, case: CaseRecord) -> Table:
-    title = f"{name}: {CASES[name].summary}"
+    title, note, first = f"{name}: {CASES[name].summary}", _note(case), case.points[0]
     if name == "depth":
-        return Table(title, *_depth(case), _note(case))
+        ways = CASES["depth"].ways
+        heads = ((f"{WAYS[way]}: step, s", "ms per layer", "peak memory, MB") for way in ways)
+        rows = tuple(_depth_row(point, ways) for point in case.points)
+        return Table(title, ("layers", *(text for head in heads for text in head)), rows, note)
     if len(case.points) > 1:
-        return Table(title, *_sizes(case), _note(case))
-    return Table(title, *_comparison(case.points[0]), f"{_about(case.points[0])} {_note(case)}")
+        rows = tuple(row for point in case.points for row in _size_rows(point, case.imports_mb))
+        return Table(title, SIZES_HEAD, rows, note)
+    return Table(title, COMPARISON_HEAD, _comparison_rows(first), f"{_about(first)} {note}")
 
 
-def _comparison(point: PointRecord) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    head = (
-        *("way", "time, s", "from – to", "× adgn"),
-        *("processor time, s", "× adgn", "peak memory, MB", "× adgn"),
-    )
+def _comparison_rows(point: PointRecord) -> tuple[Row, ...]:
     ours = point.ways.get(OURS, WayRecord())
-    rows = tuple(
+    return tuple(
         (
             WAYS[way],
             _seconds(record.seconds),
-            f"{_seconds(min(record.times))} – {_seconds(max(record.times))}"
+            " – ".join(_seconds(end(record.times)) for end in (min, max))
             if record.times
             else record.left_out,
             _times(record.seconds, ours.seconds),
@@ -76,58 +83,33 @@ def _comparison(point: PointRecord) -> tuple[tuple[str, ...], tuple[tuple[str, .
         )
         for way, record in point.ways.items()
     )
-    return head, rows
 
 
-def _sizes(case: CaseRecord) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    head = (
-        "directed edges",
-        "nodes",
-        "way",
-        "step, s",
-        "ns per edge and layer",
-        "× adgn",
-        "peak memory, MB",
-        "bytes per edge",
-    )
-    rows = []
-    for point in case.points:
-        ours = point.ways.get(OURS, WayRecord()).seconds
-        for way, record in point.ways.items():
-            start = (f"{point.edges:.0e}".replace("e+0", "·10^"), f"{point.nodes}", WAYS[way])
-            if record.seconds is None:
-                rows.append((*start, record.left_out, *[NOTHING] * 4))
-                continue
-            memory = (record.peak_mb or 0.0) - case.imports_mb
-            rows.append(
-                (
-                    *start,
-                    _seconds(record.seconds),
-                    f"{nanoseconds_per_edge(point, record):.2f}",
-                    _times(record.seconds, ours),
-                    _number(record.peak_mb),
-                    f"{memory * 1e6 / point.edges:.0f}" if record.peak_mb else NOTHING,
-                )
-            )
-    return head, tuple(rows)
+def _size_rows(point: PointRecord, imports_mb: float) -> list[Row]:
+    rows: list[Row] = []
+    ours = point.ways.get(OURS, WayRecord()).seconds
+    for way, record in point.ways.items():
+        start = (power_of_ten(point.edges), f"{point.nodes}", WAYS[way])
+        if record.seconds is None:
+            rows.append((*start, record.left_out, *[NOTHING] * 4))
+            continue
+        own = None if record.peak_mb is None else 1e6 * (record.peak_mb - imports_mb)
+        step, per_edge = _seconds(record.seconds), f"{nanoseconds_per_edge(point, record):.2f}"
+        memory = (_number(record.peak_mb), _number(None if own is None else own / point.edges))
+        rows.append((*start, step, per_edge, _times(record.seconds, ours), *memory))
+    return rows
 
 
-def _depth(case: CaseRecord) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    head = ["layers"]
-    for way in CASES["depth"].ways:
-        head += [f"{WAYS[way]}: step, s", "ms per layer", "peak memory, MB"]
-    rows = []
-    for point in case.points:
-        row = [str(point.layers)]
-        for way in CASES["depth"].ways:
-            record = point.ways.get(way, WayRecord())
-            if record.seconds is None:
-                row += [record.left_out or NOTHING, NOTHING, NOTHING]
-            else:
-                per_layer = f"{1e3 * record.seconds / point.layers:.2f}"
-                row += [_seconds(record.seconds), per_layer, _number(record.peak_mb)]
-        rows.append(tuple(row))
-    return tuple(head), tuple(rows)
+def _depth_row(point: PointRecord, ways: Collection[str]) -> Row:
+    row = [str(point.layers)]
+    for way in ways:
+        record = point.ways.get(way, WayRecord())
+        if record.seconds is None:
+            row += [record.left_out or NOTHING, NOTHING, NOTHING]
+        else:
+            per_layer = f"{1e3 * record.seconds / point.layers:.2f}"
+            row += [_seconds(record.seconds), per_layer, _number(record.peak_mb)]
+    return tuple(row)
 
 
 def _about(point: PointRecord) -> str:
@@ -141,12 +123,11 @@ def _about(point: PointRecord) -> str:
 def _note(case: CaseRecord) -> str:
     versions = ", ".join(f"{name} {number}" for name, number in case.versions.items())
     machine = case.machine
-    quick = "Quick run. " if case.quick else ""
     instructions = f" ({machine.instruction_set})" if machine.instruction_set else ""
     return (
-        f"{quick}Measured {case.date} at commit {case.commit}: {machine.processor}, "
-        f"{machine.cores} cores, {machine.memory_gb:g} GB, {machine.system}; kernels: "
-        f"{case.backend}{instructions}, {case.threads} threads; load average "
+        f"{'Quick run. ' if case.quick else ''}Measured {case.date} at commit {case.commit}: "
+        f"{machine.processor}, {machine.cores} cores, {machine.memory_gb:g} GB, {machine.system}; "
+        f"kernels: {case.backend}{instructions}, {case.threads} threads; load average "
         f"{case.load_average:.2f} at the start; median of at most {case.repeats} turns; "
         f"{case.imports_mb:.0f} MB of each peak are Python and its imports; {versions}."
         + (f" Not measured: {case.not_measured}." if case.not_measured else "")

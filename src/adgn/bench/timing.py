@@ -2,6 +2,7 @@
 
 import gc
 import math
+import re
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -17,18 +18,12 @@ SHORTEST_TURN = 0.1
 
 @dataclass
 class Timed:
-    """What was seen of one way.
+    """What was seen of one way."""
 
-    Attributes:
-        times: Seconds per step, one entry per turn.
-        processor_times: Processor seconds of all threads per step, which other work on the
-            machine disturbs less.
-        losses: What the first two steps returned.
-    """
-
-    times: list[float] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)  # seconds per step, one entry per turn
+    # Of all threads: other work on the machine disturbs them less.
     processor_times: list[float] = field(default_factory=list)
-    losses: list[float] = field(default_factory=list)
+    losses: list[float] = field(default_factory=list)  # of the first two steps
 
 
 def interleaved(
@@ -89,10 +84,8 @@ def _turn(seen: Timed, step: Step, count: int) -> float:
 def peak_megabytes() -> float:
     """The most resident memory that this process has held, in MB (10⁶ bytes)."""
     status = Path("/proc/self/status")
-    if status.exists():
-        for line in status.read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024 / 1e6
+    if status.exists() and (found := re.search(r"VmHWM:\s*(\d+)", status.read_text())):
+        return int(found[1]) * 1024 / 1e6
     # Elsewhere; on Linux this would count the memory of the process that started this one.
     import resource  # not there on Windows
 

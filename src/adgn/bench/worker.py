@@ -4,6 +4,7 @@ import atexit
 import queue
 import threading
 import warnings
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +17,7 @@ from adgn.bench.workloads import Workload, build_step, load_source, served_ways
 from adgn.data import DataError
 from adgn.graph import backend
 
-__all__ = ["Job", "WorkerError", "do", "handle", "run_alone"]
+__all__ = ["Job", "WorkerError", "measure", "run_alone"]
 
 FUNCTION = f"{__name__}:handle"
 # Processes that fork another for each measurement: imports take seconds, and so are done once.
@@ -30,28 +31,18 @@ class WorkerError(RuntimeError):
 
 @dataclass(frozen=True)
 class Job:
-    """What a process has to measure.
-
-    Args:
-        kind: `"time"`: all ways in turns; `"memory"`: the peak of the only way.
-        workload: What is trained.
-        ways: By which ways.
-        root: The data root.
-        repeats: Turns of each way.
-        seconds: No further turns after this time.
-        threads: Torch's; `None`: as they are.
-    """
+    """What a process has to measure: times of all ways in turns, or the peak of the only way."""
 
     kind: Literal["time", "memory"]
     workload: Workload
-    ways: tuple[str, ...]
-    root: str | None = None
-    repeats: int = 1
-    seconds: float = 600.0
-    threads: int | None = None
+    ways: Sequence[str]
+    root: str | None = None  # of the data
+    repeats: int = 1  # turns of each way
+    seconds: float = 600.0  # no further turns after this time
+    threads: int | None = None  # torch's; `None`: as they are
 
 
-def do(job: Job) -> dict[str, Any]:
+def measure(job: Job) -> dict[str, Any]:
     """Measures, in this very process."""
     if job.threads is not None:
         torch.set_num_threads(job.threads)
@@ -76,11 +67,7 @@ def do(job: Job) -> dict[str, Any]:
 
 
 def run_alone(job: Job) -> dict[str, Any]:
-    """Measures in a new process that has imported what it needs and done nothing else.
-
-    Raises:
-        WorkerError: With the message of what went wrong there.
-    """
+    """Measures in a new process that has imported what it needs and done nothing else."""
     if FUNCTION not in _servers:
         _servers[FUNCTION] = Worker(FUNCTION, queue.Queue(), fork=True)
         atexit.register(_servers[FUNCTION].end)
@@ -105,12 +92,11 @@ def run_alone(job: Job) -> dict[str, Any]:
 
 def handle(message: dict[str, Any], stop: threading.Event) -> dict[str, Any]:
     """Measures as a process of its own, see `adgn._util.processes`; `message` is a `Job`."""
-    workload, ways = Workload(**message["workload"]), tuple(message["ways"])
-    job = Job(**{**message, "workload": workload, "ways": ways})
+    job = Job(**message | {"workload": Workload(**message["workload"])})
     answer: dict[str, Any]
     with warnings.catch_warnings(record=True) as seen:
         try:
-            answer = do(job)
+            answer = measure(job)
         except (RuntimeError, ValueError, MemoryError, DataError) as error:
             answer = {"error": f"{type(error).__name__}: {error}"}
     answer["warnings"] = sorted({str(warning.message) for warning in seen})

@@ -11,18 +11,12 @@ from torch.nn.functional import cross_entropy
 
 from adgn._util.suggestions import unknown_name
 from adgn.bench.rivals import PyGNetwork, adjacency_csr, normalised_csr
-from adgn.bench.sources import (
-    ManyGraphs,
-    NodeTask,
-    benchmark_task,
-    property_graphs,
-    random_task,
-)
+from adgn.bench.sources import ManyGraphs, NodeTask, dataset_task, property_graphs, random_task
 from adgn.bench.timing import Step
 from adgn.graph import set_backend
 from adgn.nn import ADGN
 
-__all__ = ["WAYS", "Workload", "build_step", "load_source", "served_ways", "train"]
+__all__ = ["WAYS", "Workload", "build_step", "load_source", "served_ways"]
 
 Source = NodeTask | ManyGraphs
 # What each way is called in tables. The two of PyG with a prebuilt adjacency are both candidates
@@ -39,21 +33,13 @@ WAYS = {
 
 @dataclass(frozen=True)
 class Workload:
-    """What is trained, however it is done.
+    """What is trained, however it is done."""
 
-    Args:
-        data: `"property"`, `"random"` or the name of a node data set.
-        layers: How many, with shared weights.
-        hidden: The size of a node's state.
-        phi: The aggregation.
-        size: How many graphs for `"property"`, how many directed edges for `"random"`.
-    """
-
-    data: str
-    layers: int
-    hidden: int
-    phi: Literal["gcn", "sum"]
-    size: int = 0
+    data: str  # "property", "random" or the name of a node data set
+    layers: int  # with shared weights
+    hidden: int  # the size of a node's state
+    phi: Literal["gcn", "sum"]  # the aggregation
+    size: int = 0  # how many graphs of "property", how many directed edges of "random"
 
 
 def load_source(workload: Workload, root: Path | None) -> Source:
@@ -62,7 +48,7 @@ def load_source(workload: Workload, root: Path | None) -> Source:
         return property_graphs(workload.size, root)
     if workload.data == "random":
         return random_task(workload.size)
-    return benchmark_task(workload.data, root)
+    return dataset_task(workload.data, root)
 
 
 def served_ways(source: Source, ways: Sequence[str]) -> list[str]:
@@ -82,29 +68,22 @@ def build_step(workload: Workload, source: Source, way: str) -> Step:
     network = _network(workload, source, way)
     passes = _passes(workload, source, way, network)
     optimizer = _optimizer(source, network.parameters())
-    setting: Literal["auto", "torch"] = "torch" if way == "torch" else "auto"
 
     def step() -> float:
-        with set_backend(setting):
-            return train(optimizer, passes)
+        total = 0.0
+        with set_backend("torch" if way == "torch" else "auto"):
+            for loss_of in passes:
+                optimizer.zero_grad()
+                loss = loss_of()
+                loss.backward()  # type: ignore[no-untyped-call]
+                optimizer.step()
+                total += float(loss.detach())
+        return total / len(passes)
 
     return step
 
 
-def train(optimizer: torch.optim.Optimizer, passes: Sequence[Callable[[], Tensor]]) -> float:
-    """One optimiser step for each loss; their mean."""
-    total = 0.0
-    for loss_of in passes:
-        optimizer.zero_grad()
-        loss = loss_of()
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-        total += float(loss.detach())
-    return total / len(passes)
-
-
 def _network(workload: Workload, source: Source, way: str) -> nn.Module:
-    many = isinstance(source, ManyGraphs)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         network = ADGN(
@@ -113,7 +92,7 @@ def _network(workload: Workload, source: Source, way: str) -> nn.Module:
             1 if isinstance(source, ManyGraphs) else source.num_classes,
             num_layers=workload.layers,
             phi=workload.phi,
-            readout="mlp" if many else "linear",
+            readout="mlp" if isinstance(source, ManyGraphs) else "linear",
             memory="checkpoint" if way == "checkpoint" else "full",
         )
         return PyGNetwork(network, normalised=way != "pyg") if way.startswith("pyg") else network
@@ -135,18 +114,12 @@ def _passes(
     if isinstance(source, NodeTask):
         x = source.dense_features if way in ("pyg", "pyg-csr") else source.features
         graph = prepare(source.edge_index, x.size(0)) if prebuilt else source.edge_index
-        return [_node_loss(network, x, graph, source)]
+        train, y = source.train, source.classes[source.train]
+        return [lambda: cross_entropy(network(x, graph)[train], y)]
     return [
         _property_loss(network, source, chosen, prepare if prebuilt else None, way)
         for chosen in source.order
     ]
-
-
-def _node_loss(
-    network: nn.Module, x: Tensor, graph: Tensor, task: NodeTask
-) -> Callable[[], Tensor]:
-    y = task.classes[task.train]
-    return lambda: cross_entropy(network(x, graph)[task.train], y)
 
 
 def _property_loss(
@@ -158,15 +131,14 @@ def _property_loss(
 ) -> Callable[[], Tensor]:
     """The mean over graphs of the mean over nodes of the squared error."""
 
-    def loss(x: Tensor, graph: Any, y: Tensor, weight: Tensor | None) -> Tensor:
-        if weight is None:
-            raise ValueError("property graphs must have a target per node")
-        errors: Tensor = (network(x, graph) - y).square().squeeze(-1)
-        return (errors * weight).sum()
+    def loss(batch: Any, graph: Any) -> Tensor:
+        errors: Tensor = (network(batch.x, graph) - batch.y).square().squeeze(-1)
+        total: Tensor = (errors * batch.weight).sum()
+        return total
 
     def ours() -> Tensor:
         batch = source.batches.batch(chosen)
-        return loss(batch.x, batch.graph, batch.y, batch.weight)
+        return loss(batch, batch.graph)
 
     if not way.startswith("pyg"):
         return ours
@@ -174,4 +146,4 @@ def _property_loss(
     batch = source.batches.batch(chosen)
     edges: Tensor = batch.graph.edge_index  # type: ignore[union-attr]
     graph = edges if prepare is None else prepare(edges, batch.x.size(0))
-    return lambda: loss(batch.x, graph, batch.y, batch.weight)
+    return lambda: loss(batch, graph)

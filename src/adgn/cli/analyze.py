@@ -4,10 +4,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from adgn._util.jsontext import parse_json
 from adgn.cli.console import make_folder
-from adgn.cli.plugins import PluginOption
+from adgn.cli.options import PluginOption
 
 __all__ = ["analyze", "app"]
 
@@ -17,39 +18,35 @@ app = typer.Typer(help="Measure whether a network is stable and non-dissipative.
 
 @app.command()
 def analyze(
-    run: Annotated[Path | None, typer.Argument(help="A run directory.", show_default=False)] = None,
+    run: Annotated[Path | None, Argument(help="A run directory.")] = None,
     model: Annotated[
-        str | None, typer.Option(help="An untrained model by name, in place of a run.")
+        str | None, Option(help="An untrained model by name, in place of a run.")
     ] = None,
     graph: Annotated[
-        str, typer.Option(help="With --model: line, ring, grid, random, or a node data set.")
+        str, Option(help="With --model: line, ring, grid, random, or a node data set.")
     ] = "line",
-    nodes: Annotated[int, typer.Option(min=1, help="Nodes of such a graph.")] = 25,
-    layers: Annotated[int, typer.Option(min=1, help="Layers of an untrained model.")] = 20,
-    hidden: Annotated[int, typer.Option(min=1, help="Size of its states.")] = 30,
+    nodes: Annotated[int, Option(min=1, help="Nodes of such a graph.")] = 25,
+    layers: Annotated[int, Option(min=1, help="Layers of an untrained model.")] = 20,
+    hidden: Annotated[int, Option(min=1, help="Size of its states.")] = 30,
     option: Annotated[
-        list[str] | None, typer.Option(help="Option of --model, as epsilon=0.5; repeatable.")
+        list[str] | None, Option(help="Option of --model, as epsilon=0.5; repeatable.")
     ] = None,
     baseline: Annotated[
-        list[str] | None,
-        typer.Option(help="Untrained model to compare with, as gcn; repeatable."),
+        list[str] | None, Option(help="Untrained model to compare with, as gcn; repeatable.")
     ] = None,
     number: Annotated[
-        int, typer.Option(min=0, help="Of a run on many graphs: the test graph to look at.")
+        int, Option(min=0, help="Of a run on many graphs: the test graph to look at.")
     ] = 0,
-    node: Annotated[int, typer.Option(min=0, help="Node whose sensitivity is measured.")] = 0,
+    node: Annotated[int, Option(min=0, help="Node whose sensitivity is measured.")] = 0,
     probes: Annotated[
-        int | None, typer.Option(min=1, help="Random probes in place of exact sensitivity.")
+        int | None, Option(min=1, help="Random probes in place of exact sensitivity.")
     ] = None,
     device: Annotated[
         str | None,
-        typer.Option(
-            help="Of a run: where to compute, such as cpu. Default: where the run did.",
-            show_default=False,
-        ),
+        Option(help="Of a run: where to compute, such as cpu. Default: where the run did."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="For weights, features and probes.")] = 0,
-    out: Annotated[Path, typer.Option(help="Folder for the figures.")] = Path("analysis"),
+    seed: Annotated[int, Option(help="For weights, features and probes.")] = 0,
+    out: Annotated[Path, Option(help="Folder for the figures.")] = Path("analysis"),
     plugin: PluginOption = None,
 ) -> None:
     """Print a verdict in words with numbers and write the figures."""

@@ -5,11 +5,11 @@ import warnings
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
+from typer import Option
 
 from adgn._util.plugins import PluginError
 from adgn.cli import analyze, bench, data, demo, lists, report, reproduce, select, study, train
-from adgn.cli.console import error_console, replace_unprintable
+from adgn.cli.console import complain, replace_unprintable
 from adgn.data.errors import DataError
 from adgn.training.errors import TrainingError
 
@@ -28,15 +28,13 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+_VERSION = Option(
+    "--version", callback=_print_version, is_eager=True, help="Show the version and stop."
+)
+
+
 @app.callback()
-def _program(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Show the version and stop."
-        ),
-    ] = False,
-) -> None:
+def _program(version: Annotated[bool, _VERSION] = False) -> None:
     """What comes before the name of a command."""
 
 
@@ -62,25 +60,16 @@ def main() -> None:
     replace_unprintable()
     try:
         app()
-    except (RuntimeError, ValueError) as error:
-        if not _can_be_mended(error):
-            raise
-        _end(str(error))
+    except (DataError, PluginError, TrainingError, ValueError) as error:
+        complain(str(error))
+        sys.exit(1)
     except OSError as error:
         if error.filename is None:
             raise
-        _end(f"cannot use {error.filename}: {error.strerror}; restore access or choose another")
-
-
-def _end(message: str) -> None:
-    error_console().print(f"[bold red]error:[/] {escape(message)}", soft_wrap=True)
-    sys.exit(1)
+        complain(f"cannot use {error.filename}: {error.strerror}; restore access or choose another")
+        sys.exit(1)
 
 
 def _show_warning(message: Warning | str, *_place: Any, **_more: Any) -> None:
     """A warning as one message, without the line of code that it comes from."""
-    error_console().print(f"[bold yellow]warning:[/] {escape(str(message))}", soft_wrap=True)
-
-
-def _can_be_mended(error: Exception) -> bool:
-    return isinstance(error, DataError | PluginError | TrainingError | ValueError)
+    complain(str(message), "warning", "yellow")

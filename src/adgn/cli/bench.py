@@ -1,15 +1,17 @@
 """`adgn bench`: speed and memory against PyG, on this machine."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
+from typer import Argument, Option
 
-from adgn.cli.console import console, error_console, print_table
+from adgn.cli.console import complain, error_console, print_table, say
+from adgn.cli.options import DataRootOption
 
 if TYPE_CHECKING:
-    from adgn.bench import BenchFile
+    from adgn.bench.records import BenchFile
 
 __all__ = ["bench"]
 
@@ -19,51 +21,42 @@ FULL, QUICK = Path("results/bench.json"), Path("results/bench-quick.json")
 def bench(
     cases: Annotated[
         list[str] | None,
-        typer.Argument(
-            help="property, physics, computers, pubmed, texas, scale, depth; default: all.",
-            show_default=False,
-        ),
+        Argument(help="property, physics, computers, pubmed, texas, scale, depth; default: all."),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Smaller and fewer measurements: under two minutes.")
+        bool, Option("--quick", help="Smaller and fewer measurements: under two minutes.")
     ] = False,
     large: Annotated[
         bool,
-        typer.Option(
-            "--large", help="Also 2.4 million nodes, 6e7 edges: up to 20 GB, many minutes."
-        ),
+        Option("--large", help="Also 2.4 million nodes, 6e7 edges: up to 20 GB, many minutes."),
     ] = False,
     repeats: Annotated[
-        int | None, typer.Option(min=1, help="Turns of each way. Default: 7; with --quick 2.")
+        int | None, Option(min=1, help="Turns of each way. Default: 7; with --quick 2.")
     ] = None,
     threads: Annotated[
-        int | None, typer.Option(min=1, help="Torch's threads. Default: torch's choice.")
+        int | None, Option(min=1, help="Torch's threads. Default: torch's choice.")
     ] = None,
     max_edges: Annotated[
-        int | None, typer.Option(min=1, help="Leave out random graphs with more edges.")
+        int | None, Option(min=1, help="Leave out random graphs with more edges.")
     ] = None,
     slowest_rival: Annotated[
         float,
-        typer.Option(
+        Option(
             metavar="SECONDS",
             help="Leave PyG and the plain torch path out of graphs where a step of theirs would "
             "take longer.",
         ),
     ] = 3.0,
-    data_root: Annotated[
-        Path | None,
-        typer.Option(help="The data root. Default: $ADGN_DATA, else a folder in the user's cache."),
-    ] = None,
+    data_root: DataRootOption = None,
     out: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             help=f"Where the results go; cases that it has and are not measured now stay. "
-            f"Default: {FULL}, with --quick {QUICK}.",
-            show_default=False,
+            f"Default: {FULL}, with --quick {QUICK}."
         ),
     ] = None,
     show: Annotated[
-        bool, typer.Option("--show", help="Measure nothing; print what the file has.")
+        bool, Option("--show", help="Measure nothing; print what the file has.")
     ] = False,
 ) -> None:
     """Measure time and peak memory of training by this package and by PyG, side by side.
@@ -71,15 +64,9 @@ def bench(
     Each case is stored as soon as it is done.
     """
     # The room brings torch, which --help can do without.
-    from adgn.bench import (
-        BenchError,
-        Options,
-        check_replaceable,
-        choose_cases,
-        read,
-        run_case,
-        store,
-    )
+    from adgn.bench.cases import choose_cases
+    from adgn.bench.records import check_replaceable, read, store
+    from adgn.bench.run import BenchError, Options, run_case
 
     chosen = choose_cases(cases or [], large=large)
     path = out or (QUICK if quick else FULL)
@@ -92,35 +79,29 @@ def bench(
         raise ValueError(f"--slowest-rival {slowest_rival:g} is not valid; give seconds above 0")
     root = None if data_root is None else str(data_root)
     options = Options(quick, repeats, root, threads, max_edges, slowest_rival=slowest_rival)
-    messages = error_console()
     failed = []
     for name in chosen:
         try:
-            record = run_case(
-                name,
-                options,
-                lambda line: messages.print(escape(line), highlight=False, soft_wrap=True),
-            )
+            record = run_case(name, options, partial(say, to=error_console()))
         except BenchError as error:  # the other cases can still be measured
             failed.append(name)
-            messages.print(f"[bold red]error:[/] {name}: {escape(str(error))}", soft_wrap=True)
+            complain(f"{name}: {error}")
             continue
         results = store(path, name, record)
     measured = [name for name in chosen if name not in failed]
     _print(results, measured)
     if measured:
-        console().print(f"written to {escape(str(path))}", highlight=False, soft_wrap=True)
+        say(f"written to {path}")
     if failed:
-        messages.print(f"[bold red]not measured:[/] {', '.join(failed)}")
+        complain(", ".join(failed), "not measured")
         raise typer.Exit(1)
 
 
 def _print(results: "BenchFile", names: list[str]) -> None:
-    from adgn.bench import tables
+    from adgn.bench.tables import tables
 
-    out = console()
     for table in tables(results, names):
-        out.print(f"\n[bold]{escape(table.title)}[/]", highlight=False, soft_wrap=True)
+        say(f"\n{table.title}", style="bold")
         print_table(table.head, table.rows)
         if table.note:
-            out.print(f"[dim]{escape(table.note)}[/]", highlight=False, soft_wrap=True)
+            say(table.note, style="dim")

@@ -2,24 +2,15 @@
 
 import io
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-__all__ = [
-    "console",
-    "error_console",
-    "make_folder",
-    "print_table",
-    "progress_bar",
-    "replace_unprintable",
-]
+__all__ = ["complain", "console", "error_console", "make_folder", "print_table", "say"]
 
 # In a pipe there is no width to fit into; lines must stay whole so that tools can read them.
 PIPE_WIDTH = 400
@@ -43,46 +34,32 @@ def make_folder(path: Path, option: str = "--out") -> None:
 
 def console() -> Console:
     """The console of results: standard output."""
-    plain = Console()
-    return plain if plain.is_terminal else Console(width=PIPE_WIDTH)
+    plain = Console(highlight=False)
+    return plain if plain.is_terminal else Console(width=PIPE_WIDTH, highlight=False)
 
 
 def error_console() -> Console:
     """The console of messages and progress: standard error."""
-    return Console(stderr=True)
+    return Console(stderr=True, highlight=False)
+
+
+def say(text: str, *, style: str | None = None, to: Console | None = None) -> None:
+    """Prints a text as it is, its lines whole; on standard output, unless it goes `to` another."""
+    (to or console()).print(text, style=style, markup=False, soft_wrap=True)
+
+
+def complain(
+    text: str, label: str = "error", colour: str = "red", to: Console | None = None
+) -> None:
+    """Prints a message with a coloured label; on standard error, unless it goes `to` another."""
+    markup = f"[bold {colour}]{label}:[/] {escape(text)}"
+    (to or error_console()).print(markup, soft_wrap=True)
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table: framed on a terminal, plain aligned columns in a pipe."""
     out = console()
-    table = Table(box=None, pad_edge=False) if not out.is_terminal else Table()
-    for column in columns:
-        table.add_column(column)
+    table = Table(*columns) if out.is_terminal else Table(*columns, box=None, pad_edge=False)
     for row in rows:
-        table.add_row(*(escape(cell) for cell in row))
+        table.add_row(*map(escape, row))
     out.print(table)
-
-
-@contextmanager
-def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
-    """Show how far a piece of work is: a bar on a terminal, a line per tenth elsewhere.
-
-    Yields a function to be called with (steps done, all steps).
-    """
-    out = error_console()
-    if not out.is_terminal:
-        shown = 0
-
-        def print_tenths(done: int, total: int) -> None:
-            nonlocal shown
-            tenth = 10 * done // total
-            if tenth > shown:
-                shown = tenth
-                out.print(f"{label}: {10 * tenth} %", highlight=False)
-
-        yield print_tenths
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
-    with Progress(*columns, TimeElapsedColumn(), console=out, transient=True) as progress:
-        task = progress.add_task(label, total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)

@@ -3,15 +3,13 @@
 import time
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-from rich.markup import escape
+from typer import Argument, Option
 
-from adgn.cli.console import console, error_console, print_table, progress_bar
-
-if TYPE_CHECKING:
-    from adgn.data import FileState
+from adgn.cli.console import complain, console, print_table, say
+from adgn.cli.progress import progress_bar
 
 __all__ = ["app"]
 
@@ -19,11 +17,7 @@ app = typer.Typer(help="List, describe, prepare and verify data sets.", no_args_
 
 Root = Annotated[
     Path | None,
-    typer.Option(
-        "--root",
-        help="The data root. Default: $ADGN_DATA, else a folder in the user's cache.",
-        show_default=False,
-    ),
+    Option("--root", help="The data root. Default: $ADGN_DATA, else a folder in the user's cache."),
 ]
 # The room `adgn.data` brings torch; it is imported in the commands so that --help stays quick.
 
@@ -41,35 +35,27 @@ def list_datasets(root: Root = None) -> None:
         ready = ("yes" if prepared else "no") if info.on_disk else "made in memory"
         rows.append((info.name, info.task, info.summary, ready))
     print_table(("name", "task", "what it is", "ready"), rows)
-    console().print(f"data root: {escape(str(folder))}", highlight=False, soft_wrap=True)
+    say(f"data root: {folder}")
 
 
 @app.command()
-def info(name: Annotated[str, typer.Argument(help="A name from `adgn data list`.")]) -> None:
+def info(name: Annotated[str, Argument(help="A name from `adgn data list`.")]) -> None:
     """Describe a data set: statistics, splits, known defects, how to load it."""
     from adgn.data import find_dataset
 
     dataset = find_dataset(name)
-    out = console()
-
-    def line(text: str) -> None:
-        out.print(text, highlight=False, soft_wrap=True)
-
-    line(f"[bold]{dataset.name}[/]: {escape(dataset.summary)}")
-    line(f"task: {dataset.task}")
+    say(f"{dataset.name}: {dataset.summary}\ntask: {dataset.task}")
     for key, value in dataset.statistics.items():
-        line(f"{key}: {escape(value)}")
+        say(f"{key}: {value}")
     for defect in dataset.defects:
-        line(f"[bold yellow]known defect:[/] {escape(defect)}")
-    line(f"in Python: {escape(dataset.usage)}")
+        complain(defect, "known defect", "yellow", to=console())
+    say(f"in Python: {dataset.usage}")
 
 
 @app.command()
 def prepare(
-    names: Annotated[
-        list[str] | None, typer.Argument(help="Names from `adgn data list`.", show_default=False)
-    ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Prepare every data set.")] = False,
+    names: Annotated[list[str] | None, Argument(help="Names from `adgn data list`.")] = None,
+    every: Annotated[bool, Option("--all", help="Prepare every data set.")] = False,
     root: Root = None,
 ) -> None:
     """Make data sets ready on disk: download where needed, check, convert or generate."""
@@ -83,20 +69,18 @@ def prepare(
         find_dataset(name)
     for name in chosen:
         if not CATALOGUE[name].on_disk:
-            console().print(f"{name}: made in memory, nothing to prepare", highlight=False)
+            say(f"{name}: made in memory, nothing to prepare")
             continue
         start = time.perf_counter()
         with progress_bar(name) as progress:
             prepare_dataset(name, root, progress)
-        seconds = time.perf_counter() - start
-        console().print(f"{name}: ready ({seconds:.1f} s)", highlight=False)
+        say(f"{name}: ready ({time.perf_counter() - start:.1f} s)")
 
 
 @app.command()
 def verify(
     names: Annotated[
-        list[str] | None,
-        typer.Argument(help="Names from `adgn data list`; default: all.", show_default=False),
+        list[str] | None, Argument(help="Names from `adgn data list`; default: all.")
     ] = None,
     root: Root = None,
 ) -> None:
@@ -113,7 +97,7 @@ def verify(
     rows, problems = [], []
     for name in chosen:
         states = verify_dataset(name, root)
-        usable = _has_prepared(states)
+        usable = any(state.role == "prepared" and state.state == "ok" for state in states)
         if names and CATALOGUE[name].on_disk and not states:
             problems.append(f"{name} is not prepared; run `adgn data prepare {name}`")
         counts = Counter((state.role, state.state) for state in states)
@@ -127,10 +111,6 @@ def verify(
         ]
     print_table(("name", "files"), rows)
     for problem in problems:
-        error_console().print(f"[bold red]error:[/] {escape(problem)}", soft_wrap=True)
+        complain(problem)
     if problems:
         raise typer.Exit(1)
-
-
-def _has_prepared(states: "list[FileState]") -> bool:
-    return any(state.role == "prepared" and state.state == "ok" for state in states)

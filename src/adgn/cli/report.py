@@ -4,58 +4,53 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
+from typer import Argument, Option
 
-from adgn.cli.console import console, error_console
+from adgn.cli.console import error_console, say
+from adgn.cli.options import PluginOption
 
 __all__ = ["report"]
 
 
 def report(
     folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="What `adgn reproduce --out DIR` wrote.")
+        Path,
+        Argument(
+            metavar="DIR", help="What `adgn reproduce` wrote, or a folder with runs or studies."
+        ),
     ],
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Where the report goes. Default: DIR/report.", show_default=False),
-    ] = None,
+    out: Annotated[Path | None, Option(help="Where the report goes. Default: DIR/report.")] = None,
     collect: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             help="Instead of a report, copy the small files (definitions and cells, without "
-            "studies and runs) into this folder, to be committed.",
-            show_default=False,
+            "studies and runs) into this folder, to be committed."
         ),
     ] = None,
+    plugin: PluginOption = None,
 ) -> None:
     """Write the tables (Markdown, CSV, LaTeX), figures and one HTML page of a reproduction.
 
-    An unfinished or partly failed reproduction gives a report that says so.
+    DIR may also be a run directory, the folder of a study, or one with several of them, of own
+    tasks and models too. An unfinished or partly failed reproduction gives a report that says so.
     """
     # The room brings torch and matplotlib, which --help can do without.
     from adgn.report import collect as collect_files
-    from adgn.report import read_results, state_text, write_report
+    from adgn.report import read_results, read_runs, state_text, write_report
 
     if collect is not None:
         if out is not None:
             raise typer.BadParameter("--out and --collect do not go together; give one of them")
         copied = collect_files(folder, collect)
         size = sum(path.stat().st_size for path in copied)
-        _say(f"{len(copied)} files, {size / 1e6:.2f} MB, copied to {collect}")
+        say(f"{len(copied)} files, {size / 1e6:.2f} MB, copied to {collect}")
         return
-    results = read_results(folder)
+    results = read_runs(folder) or read_results(folder)
     written = write_report(results, out or folder / "report")
     for table in results.tables:
-        _say(f"{table.experiment.name}: {state_text(table.statuses)}")
+        say(f"{table.experiment.name}: {state_text(table.statuses)}")
         for cell in table.cells.values():
             if cell.error is not None:
-                error_console().print(
-                    escape(f"failed: {cell.row}, {cell.column}: {cell.error.message}"),
-                    highlight=False,
-                    soft_wrap=True,
-                )
-    _say(f"{len(written.files)} files written; open {written.page}")
-
-
-def _say(line: str) -> None:
-    console().print(escape(line), highlight=False, soft_wrap=True)
+                line = f"failed: {cell.row}, {cell.column}: {cell.error.message}"
+                say(line, to=error_console())
+    say(f"{len(written.files)} files written; open {written.page}")

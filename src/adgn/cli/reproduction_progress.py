@@ -1,20 +1,18 @@
-"""How a reproduction looks while it goes on: a live table on a terminal, and a line per step."""
+"""How a reproduction looks while it goes on."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from rich.console import Console
-from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
-from rich.text import Text
 
-from adgn.cli.console import error_console, progress_bar
-from adgn.experiments.driver import Callback, Job
+from adgn.cli.progress import Display, Share, show_work
+from adgn.experiments.driver import Job, ReproductionCallback
 from adgn.experiments.summary import shown_score
 
-__all__ = ["shown_reproduction"]
+__all__ = ["show_reproduction"]
 
 
 def _table(jobs: Sequence[Job]) -> Table:
@@ -23,26 +21,23 @@ def _table(jobs: Sequence[Job]) -> Table:
         table.add_column(column, justify="left" if column in ("experiment", "now") else "right")
     for name in dict.fromkeys(job.plan.experiment.name for job in jobs):
         mine = [job for job in jobs if job.plan.experiment.name == name]
-        count = dict.fromkeys(("done", "partial", "waiting", "failed"), 0)
-        for job in mine:
-            count[job.cell.status] += 1
+        count = Counter(job.cell.status for job in mine)
         runs = sum(len(job.cell.runs) for job in mine)
-        planned = sum(job.cell.planned_runs for job in mine)
-        now = ", ".join(escape(job.plan.name) for job in mine if job.running)
         table.add_row(
             name,
             f"{count['done']}/{len(mine)}",
             *(str(count[status]) for status in ("partial", "waiting", "failed")),
-            f"{runs}/{planned}",
-            now,
+            f"{runs}/{sum(job.cell.planned_runs for job in mine)}",
+            ", ".join(escape(job.plan.name) for job in mine if job.running),
         )
     return table
 
 
-class _Lines(Callback):
-    def __init__(self, out: Console, live: Live | None) -> None:
-        self.out = out
-        self.live = live
+class _Progress(ReproductionCallback):
+    """A table of all cells, and a line per step."""
+
+    def __init__(self, display: Display) -> None:
+        self.display = display
         self.began: dict[int, float] = {}
 
     def step_begins(self, job: Job, step: int) -> None:
@@ -60,33 +55,15 @@ class _Lines(Callback):
         else:
             runs = f"{len(cell.runs)} of {cell.planned_runs} runs"
             what = f"{shown_score(job.plan, cell.score)} ({runs})"
-        self.out.print(
-            f"{job.plan.label}: {what} [{took:.0f} s]",
-            highlight=False,
-            soft_wrap=True,
-            markup=False,
-        )
+        self.display.line(f"{job.plan.label}: {what} [{took:.0f} s]")
 
     def tick(self, jobs: Sequence[Job]) -> None:
-        if self.live is not None:
-            self.live.update(_table(jobs))
+        if self.display.live is not None:
+            self.display.draw(_table(jobs))
 
 
 @contextmanager
-def shown_reproduction() -> Iterator[tuple[Callback, Callable[[int, int], None]]]:
-    """Shows a reproduction on standard error.
-
-    Yields:
-        What is to be told about cells, and what is to be told how far the data are prepared.
-    """
-    out = error_console()
-    if not out.is_terminal:
-        with progress_bar("data") as progress:
-            yield _Lines(out, None), progress
-        return
-    # One live display for both: two would write over each other.
-    with Live(console=out, transient=True, refresh_per_second=2) as live:
-        yield (
-            _Lines(out, live),
-            lambda done, total: live.update(Text(f"data: {100 * done // total} %")),
-        )
+def show_reproduction() -> Iterator[tuple[ReproductionCallback, Share]]:
+    """Yields what is to be told about cells, and how far the data are prepared."""
+    with show_work() as display:
+        yield _Progress(display), display.share("data")

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
+from typer import Argument, Option
 
-from adgn.cli.console import console, print_table
-from adgn.cli.plugins import PluginOption
+from adgn.cli.console import print_table, say
+from adgn.cli.options import PluginOption
 
 if TYPE_CHECKING:
     from optuna.study import Study
@@ -21,14 +21,9 @@ __all__ = ["app"]
 
 app = typer.Typer(help="Look at studies of model selection.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(help="The name of a study.", show_default=False)]
-Storage = Annotated[
-    str | None,
-    typer.Option(help="Its database URL. Default: where it was started.", show_default=False),
-]
-Folder = Annotated[
-    Path | None, typer.Option(help="Its folder. Default: studies/NAME.", show_default=False)
-]
+Name = Annotated[str, Argument(help="The name of a study.")]
+Storage = Annotated[str | None, Option(help="Its database URL. Default: where it was started.")]
+Folder = Annotated[Path | None, Option(help="Its folder. Default: studies/NAME.")]
 
 
 @contextmanager
@@ -51,10 +46,8 @@ def show(
     name: Name,
     storage: Storage = None,
     folder: Folder = None,
-    count: Annotated[int, typer.Option("--best", help="How many configurations.", min=1)] = 10,
-    tracebacks: Annotated[
-        bool, typer.Option("--tracebacks", help="Print all of each failure.")
-    ] = False,
+    count: Annotated[int, Option("--best", help="How many configurations.", min=1)] = 10,
+    tracebacks: Annotated[bool, Option("--tracebacks", help="Print all of each failure.")] = False,
     plugin: PluginOption = None,
 ) -> None:
     """Show a study: how far it is, its best configurations, what mattered, what failed."""
@@ -69,47 +62,39 @@ def _show(
     from adgn.selection.show import best_table, failure_table, importances, trial_records
 
     status = study_status(study, definition)
-    out = console()
-    out.print(
-        f"{escape(name)}: {definition.task}, {definition.base.model.name}, space "
-        f"{escape(definition.space_name)}, search {definition.search}, "
-        f"{len(definition.protocol.runs())} runs per trial",
-        highlight=False,
-        soft_wrap=True,
-    )
-    out.print(
+    say(
+        f"{name}: {definition.task}, {definition.base.model.name}, space {definition.space_name}, "
+        f"search {definition.search}, {len(definition.protocol.runs())} runs per trial\n"
         f"{status.done} of {status.total} trials done: {status.complete} complete, "
         f"{status.pruned} pruned, {status.failed} failed; {status.running} running, "
-        f"{status.waiting} waiting",
-        highlight=False,
-        soft_wrap=True,
+        f"{status.waiting} waiting"
     )
+    if status.rungs:
+        say("\nrungs")
+        counts = [(r.epochs, r.runs, r.planned, r.done, r.failed) for r in status.rungs]
+        head = ("epochs", "runs", "configurations", "done", "failed")
+        print_table(head, [[str(count) for count in rung] for rung in counts])
     if status.complete:
-        out.print("\nbest configurations", highlight=False)
+        say("\nbest configurations")
         print_table(*best_table(study, definition, count))
         shares = importances(study)
         if shares:
-            out.print("\nshare of each setting in the variance of scores", highlight=False)
+            say("\nshare of each setting in the variance of scores")
             print_table(("setting", "share"), [(k, f"{v:.2f}") for k, v in shares.items()])
     columns, rows = failure_table(study, definition)
     if rows:
-        out.print("\nfailures", highlight=False)
+        say("\nfailures")
         print_table(columns, rows)
-    if tracebacks:
-        for record in trial_records(study, definition):
-            if record["traceback"]:
-                text = f"\ntrial {record['trial']}\n{record['traceback']}"
-                out.print(escape(text), highlight=False, soft_wrap=True)
+    for record in trial_records(study, definition) if tracebacks else ():
+        if record["traceback"]:
+            say(f"\ntrial {record['trial']}\n{record['traceback']}")
 
 
 @app.command()
 def export(
     name: Name,
-    form: Annotated[str, typer.Option("--format", metavar="csv|json", help="The form.")] = "csv",
-    out: Annotated[
-        Path | None,
-        typer.Option(help="The file to write. Default: standard output.", show_default=False),
-    ] = None,
+    form: Annotated[str, Option("--format", metavar="csv|json", help="The form.")] = "csv",
+    out: Annotated[Path | None, Option(help="The file to write. Default: standard output.")] = None,
     storage: Storage = None,
     folder: Folder = None,
     plugin: PluginOption = None,

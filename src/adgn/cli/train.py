@@ -1,77 +1,57 @@
 """`adgn train`, `resume`, `evaluate` and `predict`: a run from the command line."""
 
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
+from typer import Argument, Option
 
-from adgn.cli.console import console, error_console, print_table
-from adgn.cli.names import complete_model, complete_task
-from adgn.cli.plugins import PluginOption
+from adgn.cli.console import error_console, print_table, say
+from adgn.cli.names import complete_task
+from adgn.cli.options import ModelOption, PluginOption, RunFolder
 
 if TYPE_CHECKING:
-    from adgn.training import RunResult
+    from adgn.training import PublishedValue, RunResult
 
 __all__ = ["evaluate", "predict", "resume", "train"]
 
 # The room `adgn.training` brings torch; it is imported in the commands so that --help stays quick.
 
-
-ModelOption = Annotated[
-    str | None,
-    typer.Option(
-        help="A model from `adgn models`. Default: adgn.",
-        show_default=False,
-        autocompletion=complete_model,
-    ),
-]
-RunFolder = Annotated[Path, typer.Argument(help="A run directory.", show_default=False)]
 DeviceOption = Annotated[
     str | None,
-    typer.Option(
-        help="Where to compute: cpu, cuda, cuda:1 or auto. Default: where the run did.",
-        show_default=False,
-    ),
+    Option(help="Where to compute: cpu, cuda, cuda:1 or auto. Default: where the run did."),
 ]
 Tensorboard = Annotated[
-    bool, typer.Option("--tensorboard", help="Also write TensorBoard events to the run directory.")
+    bool, Option("--tensorboard", help="Also write TensorBoard events to the run directory.")
 ]
 
 
 def train(
     task: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             help="A task from `adgn tasks`; may be left out with --config.",
-            show_default=False,
             autocompletion=complete_task,
         ),
     ] = None,
     model: ModelOption = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--set",
             metavar="KEY=VALUE",
             help="A setting, such as optimizer.lr=0.01 or task.radius=3; may be repeated. "
             "`adgn tasks TASK` lists all of them.",
-            show_default=False,
         ),
     ] = None,
     config: Annotated[
-        Path | None,
-        typer.Option(help="A TOML file, such as the config.toml of a run.", show_default=False),
+        Path | None, Option(help="A TOML file, such as the config.toml of a run.")
     ] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="Seed of the run. Default: the task's.", show_default=False)
-    ] = None,
+    seed: Annotated[int | None, Option(help="Seed of the run. Default: the task's.")] = None,
     run_dir: Annotated[
-        Path | None,
-        typer.Option(
-            help="Where everything is kept. Default: a new directory below runs/.",
-            show_default=False,
-        ),
+        Path | None, Option(help="Where everything is kept. Default: a new directory below runs/.")
     ] = None,
     tensorboard: Tensorboard = False,
     plugin: PluginOption = None,
@@ -98,24 +78,17 @@ def train(
 
     if task is None and config is None:
         raise typer.BadParameter("give a TASK (see `adgn tasks`) or --config FILE")
-    given: dict[str, Any] = {} if config is None else read_config(config)
-    overrides: list[dict[str, Any]] = []
-    if task is not None:
-        overrides.append({"task": {"name": task}})
-    if model is not None:
-        overrides.append({"model": {"name": model}})
-    overrides += [parse_setting(setting) for setting in settings or ()]
-    if seed is not None:
-        overrides.append({"seed": seed})
-    resolved = resolve_config(given, *overrides)
-    label = f"{resolved.task.name} {resolved.model.name}"
-    folder = run_dir or _new_folder(f"{resolved.task.name}-{resolved.model.name}-{resolved.seed}")
-
-    def run(options: dict[str, Any]) -> "RunResult":
-        return train_run(resolved, run_dir=folder, **options)
-
+    resolved = resolve_config(
+        {} if config is None else read_config(config),
+        {} if task is None else {"task": {"name": task}},
+        {} if model is None else {"model": {"name": model}},
+        *map(parse_setting, settings or ()),
+        {} if seed is None else {"seed": seed},
+    )
+    names = resolved.task.name, resolved.model.name
+    folder = run_dir or _new_folder("-".join([*names, str(resolved.seed)]))
     try:
-        _show(label, folder, tensorboard, run)
+        _show(" ".join(names), folder, tensorboard, partial(train_run, resolved, run_dir=folder))
     finally:
         if run_dir is None:
             RunDirectory(folder).remove_if_unused()
@@ -132,29 +105,20 @@ def resume(
     from adgn.training import resume as resume_run
 
     config = RunDirectory(run_dir).config()
-    label = f"{config.task.name} {config.model.name}"
-
-    def run(options: dict[str, Any]) -> "RunResult":
-        return resume_run(run_dir, device=device, **options)
-
-    _show(label, run_dir, tensorboard, run)
+    run = partial(resume_run, run_dir, device=device)
+    _show(f"{config.task.name} {config.model.name}", run_dir, tensorboard, run)
 
 
 def evaluate(run_dir: RunFolder, device: DeviceOption = None, plugin: PluginOption = None) -> None:
     """Show the scores of a run's best weights on every split."""
     from adgn.training import evaluate as evaluate_run
 
-    scores = evaluate_run(run_dir, device=device)
-    names = list(next(iter(scores.values())))
-    rows = [[split, *(f"{score[name]:.4f}" for name in names)] for split, score in scores.items()]
-    print_table(["split", *names], rows)
+    _print_scores(evaluate_run(run_dir, device=device))
 
 
 def predict(
     run_dir: RunFolder,
-    out: Annotated[
-        Path, typer.Option(help="The file to write: .csv or .safetensors.", show_default=False)
-    ],
+    out: Annotated[Path, Option(help="The file to write: .csv or .safetensors.")],
     device: DeviceOption = None,
     plugin: PluginOption = None,
 ) -> None:
@@ -165,8 +129,7 @@ def predict(
     """
     from adgn.training.predictions import write_predictions
 
-    rows = write_predictions(run_dir, out, device=device)
-    console().print(f"{rows} predictions written to {escape(str(out))}", highlight=False)
+    say(f"{write_predictions(run_dir, out, device=device)} predictions written to {out}")
 
 
 def _new_folder(name: str) -> Path:
@@ -186,57 +149,46 @@ def _new_folder(name: str) -> Path:
             ) from error
 
 
-def _show(label: str, folder: Path, tensorboard: bool, run: Any) -> None:
+def _show(label: str, folder: Path, tensorboard: bool, run: "Callable[..., RunResult]") -> None:
     """Runs with progress on standard error, then prints the result."""
-    from adgn.cli.training_progress import shown_progress
+    from adgn.cli.training_progress import show_training
     from adgn.training import Interrupted
     from adgn.training.tensorboard import event_writer
 
-    message = error_console()
     try:
         with (
             event_writer(folder if tensorboard else None) as events,
-            shown_progress(label) as shown,
+            show_training(label) as (callback, preparing),
         ):
-            result = run({"observers": [shown.observer, *events], "progress": shown.preparing})
+            result = run(callbacks=[callback, *events], progress=preparing)
     except Interrupted as stop:
-        message.print(
-            f"{escape(str(stop))}. To go on: adgn resume {escape(str(folder))}",
-            highlight=False,
-            soft_wrap=True,
-        )
+        say(f"{stop}. To go on: adgn resume {folder}", to=error_console())
         raise typer.Exit(130) from None
-    _print_result(result)
-
-
-def _print_result(result: "RunResult") -> None:
-    names = list(result.scores["test"])
-    rows = [
-        [split, *(f"{scores[name]:.4f}" for name in names)]
-        for split, scores in result.scores.items()
-    ]
-    rows.append(
-        [
-            "constant predictor (test)",
-            *(f"{result.constant[n]:.4f}" if n in result.constant else "" for n in names),
-        ]
-    )
-    out = console()
-    print_table(["split", *names], rows)
+    _print_scores({**result.scores, "constant predictor (test)": result.constant})
     if result.published is not None:
-        value = result.published
-        spread = "" if value.std is None else f" ± {value.std:.4f}"
-        column = f", column {value.column!r}" if value.table == "graph_property_prediction" else ""
-        out.print(
-            f"published ({value.row}{column}): {value.metric} {value.mean:.4f}{spread}",
-            highlight=False,
-        )
-    out.print(
+        say(published_text(result.published))
+    say(
         f"{result.epochs} epochs in {result.seconds:.1f} s, best epoch {result.best_epoch}, "
-        f"stopped by {result.stopped.replace('_', ' ')}",
-        highlight=False,
+        f"stopped by {result.stopped.replace('_', ' ')}"
     )
     for note in result.notes:
-        out.print(f"known defect of the data: {escape(note)}", highlight=False, soft_wrap=True)
+        say(f"known defect of the data: {note}")
     if result.run_dir is not None:
-        out.print(f"kept in {escape(str(result.run_dir))}", highlight=False, soft_wrap=True)
+        say(f"kept in {result.run_dir}")
+
+
+def _print_scores(scores: Mapping[Any, Mapping[str, float]]) -> None:
+    """A line per split; the first one has all scores."""
+    names = list(next(iter(scores.values())))
+    rows = [
+        [split, *(f"{values[name]:.4f}" if name in values else "" for name in names)]
+        for split, values in scores.items()
+    ]
+    print_table(["split", *names], rows)
+
+
+def published_text(value: "PublishedValue") -> str:
+    """A line about what the paper reports."""
+    spread = "" if value.std is None else f" ± {value.std:.4f}"
+    column = f", column {value.column!r}" if value.table == "graph_property_prediction" else ""
+    return f"published ({value.row}{column}): {value.metric} {value.mean:.4f}{spread}"

@@ -1,27 +1,47 @@
-"""How a run looks while it goes on: a bar on a terminal, plain lines in a pipe."""
+"""How a run looks while it goes on."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from adgn.cli.progress import Display, Share, show_work
+from adgn.training.trainer import Callback, Trainer
 
-from adgn.cli.console import error_console, progress_bar
-from adgn.training.trainer import Observer, Trainer
+__all__ = ["show_training"]
 
-__all__ = ["Shown", "shown_progress"]
-
-_LINE_SECONDS = 10.0  # between two lines in a pipe
 _BAR_SECONDS = 0.1  # between two looks at the bar: drawing must not cost training time
 
 
-def _score(trainer: Trainer) -> str:
-    best = trainer.stopping.best
-    if best is None:
-        return "no score yet"
-    return f"best {trainer.monitor_split} {trainer.monitor} {best:.4f}"
+class _Progress(Callback):
+    """Epoch, loss, best score and time left: a bar, or a line at the first and last epoch."""
+
+    def __init__(self, label: str, display: Display) -> None:
+        self.label = label
+        self.display = display
+        self.next_time = 0.0
+        self.loss = "-"
+
+    def on_step(self, trainer: Trainer) -> None:
+        if self.display.live is None or time.monotonic() < self.next_time:
+            return
+        self.next_time = time.monotonic() + _BAR_SECONDS
+        done, total = trainer.progress.passes / trainer.passes_per_epoch, trainer.max_epochs
+        text = self._text(trainer, trainer.progress.epoch + 1)
+        self.display.draw_bar(self.label, done, total, text)
+
+    def on_epoch(self, trainer: Trainer, line: Mapping[str, Any]) -> None:
+        self.loss = f"{line['train_loss']:.5g}"
+        text = f"{self.label}: {self._text(trainer, line['epoch'])}"
+        self.display.line_in_pipe(text, last=trainer.stop_reason() is not None)
+
+    def _text(self, trainer: Trainer, epoch: int) -> str:
+        best = trainer.stopping.best
+        name = f"{trainer.monitor_split} {trainer.monitor}"
+        score = "no score yet" if best is None else f"best {name} {best:.4f}"
+        left = _time_left(trainer)
+        return f"epoch {epoch}/{trainer.max_epochs}, loss {self.loss}, {score}, {left}"
 
 
 def _time_left(trainer: Trainer) -> str:
@@ -29,86 +49,12 @@ def _time_left(trainer: Trainer) -> str:
     done = trainer.progress.passes / trainer.passes_per_epoch
     if not done:
         return "time left unknown"
-    seconds = int(trainer.progress.seconds / done * (trainer.max_epochs - done))
-    minutes, seconds = divmod(max(seconds, 0), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"at most {hours}:{minutes:02}:{seconds:02} left"
-
-
-class _Lines(Observer):
-    """A line every few seconds, and at the first and the best-known last epoch."""
-
-    def __init__(self, label: str) -> None:
-        self.label = label
-        self.out = error_console()
-        self.next_time = 0.0
-
-    def on_epoch(self, trainer: Trainer, line: Mapping[str, Any]) -> None:
-        now = time.monotonic()
-        if now < self.next_time and trainer.stop_reason() is None:
-            return
-        self.next_time = now + _LINE_SECONDS
-        self.out.print(
-            f"{self.label}: epoch {line['epoch']}/{trainer.max_epochs}, loss "
-            f"{line['train_loss']:.5g}, {_score(trainer)}, {_time_left(trainer)}",
-            highlight=False,
-            soft_wrap=True,
-        )
-
-
-class _Bar(Observer):
-    """A progress bar with epoch, loss, best score and time left."""
-
-    def __init__(self, label: str, progress: Progress) -> None:
-        self.progress = progress
-        self.task = progress.add_task(label, total=None, text="preparing")
-        self.next_time = 0.0
-        self.loss = "-"
-
-    def on_step(self, trainer: Trainer) -> None:
-        if time.monotonic() < self.next_time:
-            return
-        self.next_time = time.monotonic() + _BAR_SECONDS
-        done = trainer.progress.passes / trainer.passes_per_epoch
-        self.progress.update(
-            self.task,
-            completed=done,
-            total=trainer.max_epochs,
-            text=f"epoch {trainer.progress.epoch + 1}/{trainer.max_epochs}  loss {self.loss}  "
-            f"{_score(trainer)}  {_time_left(trainer)}",
-        )
-
-    def on_epoch(self, trainer: Trainer, line: Mapping[str, Any]) -> None:
-        self.loss = f"{line['train_loss']:.5g}"
-
-
-@dataclass(frozen=True)
-class Shown:
-    """What shows a run: `observer` the training, `preparing` the making of a data set."""
-
-    observer: Observer
-    preparing: Callable[[int, int], None]
+    seconds = trainer.progress.seconds / done * (trainer.max_epochs - done)
+    return f"at most {timedelta(seconds=max(int(seconds), 0))} left"
 
 
 @contextmanager
-def shown_progress(label: str) -> Iterator[Shown]:
-    """Shows a run on standard error."""
-    out = error_console()
-    if not out.is_terminal:
-        with progress_bar("preparing the data") as preparing:
-            yield Shown(_Lines(label), preparing)
-        return
-    columns = (
-        TextColumn("[bold]{task.description}"),
-        BarColumn(bar_width=24),
-        TextColumn("{task.fields[text]}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=out, transient=True) as progress:
-        bar = _Bar(label, progress)
-
-        def preparing(done: int, total: int) -> None:
-            text = f"preparing the data: {done} of {total} graphs"
-            progress.update(bar.task, completed=done, total=total, text=text)
-
-        yield Shown(bar, preparing)
+def show_training(label: str) -> Iterator[tuple[Callback, Share]]:
+    """Yields what is to be told of the training, and of how far the data are prepared."""
+    with show_work() as display:
+        yield _Progress(label, display), display.share("preparing the data")

@@ -5,17 +5,10 @@ from typing import TYPE_CHECKING
 from adgn._util.lazy import lazy_exports
 
 if TYPE_CHECKING:  # imported on first use: tables of names need no torch
-    from adgn.data.benchmarks import BENCHMARKS, NodeBenchmark
-    from adgn.data.catalogue import (
-        CATALOGUE,
-        DatasetInfo,
-        FileState,
-        find_dataset,
-        prepare,
-        verify,
-    )
+    from adgn.data.catalogue import CATALOGUE, DatasetInfo, FileState, find_dataset, prepare, verify
     from adgn.data.components import largest_component
     from adgn.data.errors import DamagedFileError, DataError, GraphInputError, MissingFileError
+    from adgn.data.node_datasets import NODE_DATASETS, NodeDataset
     from adgn.data.nodes import load
     from adgn.data.own.example import ExampleTables, example_tables
     from adgn.data.own.graph import Graph
@@ -46,43 +39,12 @@ else:
     __getattr__, __dir__ = lazy_exports(__name__)
 
 __all__ = [
-    "BENCHMARKS",
-    "CATALOGUE",
-    "PAPER_DATA_SEEDS",
-    "PUBLISHED_COLUMNS",
-    "TARGETS",
-    "TOPOLOGIES",
-    "ConstantScore",
-    "DamagedFileError",
-    "DataError",
-    "DatasetInfo",
-    "ExampleTables",
-    "Features",
-    "FileState",
-    "Graph",
-    "GraphInputError",
-    "GraphPropertyDataset",
-    "GraphTransfer",
-    "MissingFileError",
-    "NodeBenchmark",
-    "NodeSplit",
-    "PackedDataset",
-    "PackedGraphs",
-    "Preprocessing",
-    "PropertySettings",
-    "PropertyTarget",
-    "TargetEncoder",
-    "TreeNeighborsMatch",
-    "constant_predictor_score",
-    "data_root",
-    "example_tables",
-    "find_dataset",
-    "find_target",
-    "fixed_split",
-    "largest_component",
-    "load",
-    "num_fixed_splits",
-    "prepare",
-    "split_per_class",
-    "verify",
-]
+    "CATALOGUE", "NODE_DATASETS", "PAPER_DATA_SEEDS", "PUBLISHED_COLUMNS", "TARGETS",
+    "TOPOLOGIES", "ConstantScore", "DamagedFileError", "DataError", "DatasetInfo",
+    "ExampleTables", "Features", "FileState", "Graph", "GraphInputError", "GraphPropertyDataset",
+    "GraphTransfer", "MissingFileError", "NodeDataset", "NodeSplit", "PackedDataset",
+    "PackedGraphs", "Preprocessing", "PropertySettings", "PropertyTarget", "TargetEncoder",
+    "TreeNeighborsMatch", "constant_predictor_score", "data_root", "example_tables",
+    "find_dataset", "find_target", "fixed_split", "largest_component", "load",
+    "num_fixed_splits", "prepare", "split_per_class", "verify",
+]  # fmt: skip

@@ -7,17 +7,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
-from adgn.data.benchmarks import BENCHMARKS, NodeBenchmark, unknown_dataset
 from adgn.data.errors import DamagedFileError
 from adgn.data.files import read_tensors
-from adgn.data.nodes import prepare_benchmark
+from adgn.data.node_datasets import NODE_DATASETS, NodeDataset, unknown_dataset
+from adgn.data.nodes import prepare_node_dataset
 from adgn.data.property import prepare_property
 from adgn.data.property_settings import PropertySettings
 from adgn.data.property_targets import PUBLISHED_COLUMNS, TARGETS
 from adgn.data.raw_files import check_raw_file, raw_files
 from adgn.data.root import cache_folder, data_root
-
-__all__ = ["CATALOGUE", "DatasetInfo", "FileState", "find_dataset", "prepare", "verify"]
 
 Progress = Callable[[int, int], None]
 State = Literal["ok", "missing", "damaged"]
@@ -56,7 +54,7 @@ class FileState:
     detail: str = ""
 
 
-def _describe_benchmark(entry: NodeBenchmark) -> DatasetInfo:
+def _describe_node_dataset(entry: NodeDataset) -> DatasetInfo:
     splits = {
         "public": "Planetoid's public split; 20/30 per class by data seed",
         "geom-gcn": "Geom-GCN's ten fixed splits (48/32/20 %)",
@@ -130,7 +128,10 @@ _SYNTHETIC = (
 CATALOGUE: Mapping[str, DatasetInfo] = MappingProxyType(
     {
         info.name: info
-        for info in (*_SYNTHETIC, *(_describe_benchmark(entry) for entry in BENCHMARKS.values()))
+        for info in (
+            *_SYNTHETIC,
+            *(_describe_node_dataset(entry) for entry in NODE_DATASETS.values()),
+        )
     }
 )
 
@@ -164,8 +165,8 @@ def prepare(
         ValueError: name='cornel' is not known. Did you mean 'cornell'? ...
     """
     info = find_dataset(name)
-    if name in BENCHMARKS:
-        prepare_benchmark(BENCHMARKS[name], root)
+    if name in NODE_DATASETS:
+        prepare_node_dataset(NODE_DATASETS[name], root)
     elif info.on_disk:
         prepare_property(PropertySettings(), root, progress)
 
@@ -191,8 +192,8 @@ def verify(name: str, root: str | os.PathLike[str] | None = None) -> list[FileSt
     info = find_dataset(name)
     folder = data_root(root)
     states = []
-    if name in BENCHMARKS:
-        for path in raw_files(BENCHMARKS[name], folder):
+    if name in NODE_DATASETS:
+        for path in raw_files(NODE_DATASETS[name], folder):
             states.append(_state(path, "raw", lambda path: check_raw_file(path, folder)))
     if info.on_disk:
         for path in sorted(cache_folder(folder).glob(f"{name}-*.safetensors")):

@@ -1,19 +1,10 @@
 """What is asked of the numbers that determine a data set."""
 
-__all__ = ["check_integer"]
-
 
 def check_integer(
     name: str, value: object, at_least: int, *, at_most: int | None = None, why: str = ""
 ) -> None:
-    """Raises unless `value` is an integer in a range; booleans and 2.0 are none.
-
-    Args:
-        name: the argument, for the message.
-        value: what was given.
-        at_least: the smallest integer that is right.
-        at_most: the largest one, if there is one.
-        why: where the range comes from, for the message.
+    """Raises unless an argument is an integer in a range; booleans and 2.0 are none.
 
     Example:
         >>> check_integer("radius", 1, 2, why="smaller trees cannot be split")

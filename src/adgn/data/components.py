@@ -9,8 +9,6 @@ from torch_geometric.data import Data
 
 from adgn.data.features import select_rows
 
-__all__ = ["largest_component"]
-
 
 def largest_component(data: Data) -> Data:
     """The part of a graph that is its largest connected component (edges taken as undirected).

@@ -1,7 +1,5 @@
 """What can go wrong with a data set on disk."""
 
-__all__ = ["DamagedFileError", "DataError", "GraphInputError", "MissingFileError"]
-
 
 class DataError(RuntimeError):
     """A data set cannot be prepared or loaded; the message names the file and the remedy."""

@@ -5,9 +5,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from adgn.graph.torch_csr import torch_csr
-
-__all__ = ["SPARSE_UP_TO", "csr_from_scipy", "csr_to_scipy", "select_rows"]
+from adgn.graph.kernels import torch_csr
 
 # The share of non-zero entries up to which features are kept as CSR. A stored entry takes 12 bytes
 # (value and column) against 4 bytes for every entry of a dense matrix, so at this share CSR takes
@@ -16,12 +14,7 @@ SPARSE_UP_TO = 1 / 8
 
 
 def csr_from_scipy(matrix: scipy.sparse.csr_matrix) -> Tensor:
-    """A SciPy CSR matrix as a torch CSR tensor: float32 values, int64 indices.
-
-    Example:
-        >>> csr_from_scipy(scipy.sparse.csr_matrix(np.eye(2))).to_dense().tolist()
-        [[1.0, 0.0], [0.0, 1.0]]
-    """
+    """A SciPy CSR matrix as a torch CSR tensor: float32 values, int64 indices."""
     return csr_from_parts(
         torch.from_numpy(matrix.indptr),
         torch.from_numpy(matrix.indices),
@@ -57,12 +50,7 @@ def as_stored(x: Tensor | scipy.sparse.csr_matrix) -> Tensor | scipy.sparse.csr_
 
 
 def select_rows(x: Tensor, rows: Tensor) -> Tensor:
-    """Rows of a dense or CSR matrix, in the given order.
-
-    Example:
-        >>> select_rows(torch.eye(2).to_sparse_csr(), torch.tensor([1])).to_dense().tolist()
-        [[0.0, 1.0]]
-    """
+    """Rows of a dense or CSR matrix, in the given order."""
     if x.layout == torch.sparse_csr:
         return csr_from_scipy(csr_to_scipy(x)[rows.cpu().numpy()]).to(x.device)
     return x[rows]

@@ -1,8 +1,4 @@
-"""Files that are whole or absent: atomic writes, checksums, and one preparation at a time.
-
-A prepared data set is one safetensors file. Its metadata carries a digest of the tensors, so that
-a truncated or changed file is noticed when it is read, and never taken for a good one.
-"""
+"""Prepared data sets: safetensors files, whole or absent, with a digest of their tensors."""
 
 import contextlib
 import glob
@@ -22,26 +18,16 @@ from adgn._util.files import remove_temporaries, replaced_file
 from adgn.data.errors import DamagedFileError, DataError
 from adgn.data.root import ROOT_VARIABLE
 
-__all__ = [
-    "cache_path",
-    "exclusive",
-    "load_or_build",
-    "read_tensors",
-    "sha256_of_file",
-    "write_tensors",
-]
-
 logger = logging.getLogger(__name__)
 
 _DIGEST_KEY = "sha256"
-_CHUNK = 1 << 20
 
 
 def sha256_of_file(path: Path) -> str:
     """The SHA-256 digest of a file, in hexadecimal."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
+        while chunk := file.read(1 << 20):
             digest.update(chunk)
     return digest.hexdigest()
 
@@ -57,12 +43,7 @@ def sha256_of_tensors(tensors: Mapping[str, Tensor]) -> str:
 
 
 def cache_path(folder: Path, name: str, settings: Mapping[str, object]) -> Path:
-    """The file for a data set made with these settings; other settings give another file.
-
-    Example:
-        >>> cache_path(Path("adgn"), "trees", {"seed": 1}).as_posix()
-        'adgn/trees-a4bbadc1c789.safetensors'
-    """
+    """The file for a data set made with these settings; other settings give another file."""
     text = json.dumps(settings, sort_keys=True)
     return folder / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}.safetensors"
 
@@ -75,12 +56,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """Read what `write_tensors` wrote.
-
-    Raises:
-        DamagedFileError: the file is truncated, changed or no such file at all.
-        FileNotFoundError: there is no file.
-    """
+    """Read what `write_tensors` wrote; raise `DamagedFileError` where it was changed."""
     try:
         # Read, not mapped: a mapped file that changes later would change the tensors with it, and
         # one that is cut off would end the process.
@@ -114,11 +90,7 @@ def _explained_write_errors(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def exclusive(path: Path) -> Iterator[None]:
-    """Hold the lock of a file that is to be made; wait while another process holds it.
-
-    The lock belongs to the operating system: it is gone when its process dies. Temporary files of
-    a dead preparation of the same file are removed.
-    """
+    """Hold the lock of a file to be made, or wait for it; what a dead process left is removed."""
     with _explained_write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = filelock.FileLock(path.with_name(f"{path.name}.lock"))
@@ -135,13 +107,7 @@ def exclusive(path: Path) -> Iterator[None]:
 
 
 def load_or_build(path: Path, build: Callable[[], Mapping[str, Tensor]]) -> dict[str, Tensor]:
-    """Read the tensors of a prepared file; where there is none (or a damaged one), build it first.
-
-    Args:
-        path: the prepared file.
-        build: makes the tensors. It runs at most once at a time over all processes that share the
-            file; those that waited read its result.
-    """
+    """Read a prepared file; where there is none (or a damaged one), one process builds it first."""
     with contextlib.suppress(FileNotFoundError, DamagedFileError):
         return read_tensors(path)
     with exclusive(path):

@@ -1,4 +1,4 @@
-"""Loading the node benchmarks, sparse features kept sparse."""
+"""Loading the node data sets, sparse features kept sparse."""
 
 import os
 from collections.abc import Mapping
@@ -13,15 +13,13 @@ from torch_geometric.data import Data
 from torch_geometric.utils import remove_self_loops, to_undirected
 
 from adgn._util.suggestions import unknown_name
-from adgn.data.benchmarks import NodeBenchmark, find_benchmark
 from adgn.data.components import largest_component as take_largest_component
 from adgn.data.errors import DamagedFileError, DataError
 from adgn.data.features import as_stored, csr_from_parts, csr_from_scipy
 from adgn.data.files import cache_path, load_or_build
+from adgn.data.node_datasets import NodeDataset, find_node_dataset
 from adgn.data.raw_files import known_digests, obtain_raw_files, read_with_pyg
 from adgn.data.root import cache_folder, data_root
-
-__all__ = ["benchmark_path", "load", "prepare_benchmark", "read_raw"]
 
 # Raised when the meaning of the cached tensors changes, so that old files are not read as new.
 FORMAT = 1
@@ -36,14 +34,14 @@ def load(
     features: Literal["auto", "sparse", "dense"] = "auto",
     largest_component: bool = False,
 ) -> Data:
-    """Load a node benchmark, preparing it first where that has not been done.
+    """Load a node data set, preparing it first where that has not been done.
 
     Raw files are looked for below the data root, where PyG's classes keep them
     (`Coauthor/CS/raw/...`), and downloaded by PyG where they are missing. Preparation checks
     their checksums and the data set's counts, and keeps one file below the data root.
 
     Args:
-        name: one of `BENCHMARKS`: pubmed, cora, cs, physics, computers, photo, chameleon,
+        name: one of `NODE_DATASETS`: pubmed, cora, cs, physics, computers, photo, chameleon,
             squirrel, actor, cornell, texas, wisconsin.
         root: the data root; see [`data_root`][adgn.data.data_root].
         features: `"auto"` gives a CSR tensor where at most one entry in eight is non-zero (all
@@ -61,31 +59,30 @@ def load(
         >>> data.x.shape, data.train_mask.shape  # doctest: +SKIP
         (torch.Size([183, 1703]), torch.Size([183, 10]))
     """
-    entry = find_benchmark(name)
+    entry = find_node_dataset(name)
     if features not in FEATURE_FORMS:
         raise unknown_name("features", features, FEATURE_FORMS)
-    data = _to_data(prepare_benchmark(entry, root))
+    data = _to_data(prepare_node_dataset(entry, root))
     if features != "auto":
         data.x = _to_form(data.x, features)
     return take_largest_component(data) if largest_component else data
 
 
-def prepare_benchmark(
-    entry: NodeBenchmark, root: str | os.PathLike[str] | None = None
+def prepare_node_dataset(
+    entry: NodeDataset, root: str | os.PathLike[str] | None = None
 ) -> dict[str, Tensor]:
     """A data set's tensors as they are kept, read from the data root or made and kept there."""
     folder = data_root(root)
-    return load_or_build(benchmark_path(entry, folder), lambda: _build(entry, folder))
+    return load_or_build(prepared_path(entry, folder), lambda: _build(entry, folder))
 
 
-def benchmark_path(entry: NodeBenchmark, root: Path) -> Path:
+def prepared_path(entry: NodeDataset, root: Path) -> Path:
     """The prepared file of a data set below a data root."""
-    folder = f"{entry.pyg_class}/{entry.arguments.get('name', '')}".rstrip("/") + "/"
-    digests = {path: d for path, d in known_digests().items() if path.startswith(folder)}
+    digests = {path: d for path, d in known_digests().items() if path.startswith(entry.folder)}
     return cache_path(cache_folder(root), entry.name, {"format": FORMAT, "raw": digests})
 
 
-def read_raw(entry: NodeBenchmark, root: Path) -> tuple[scipy.sparse.csr_matrix | Tensor, Data]:
+def read_raw(entry: NodeDataset, root: Path) -> tuple[scipy.sparse.csr_matrix | Tensor, Data]:
     """Features, and the rest of the data, from raw files that are there."""
     if entry.reads == "npz":
         (path,) = obtain_raw_files(entry, root)
@@ -118,7 +115,7 @@ def _npz_matrix(arrays: Mapping[str, np.ndarray], name: str) -> scipy.sparse.csr
     return scipy.sparse.csr_matrix(parts, shape=tuple(arrays[f"{name}_shape"]))
 
 
-def _build(entry: NodeBenchmark, root: Path) -> dict[str, Tensor]:
+def _build(entry: NodeDataset, root: Path) -> dict[str, Tensor]:
     raw_x, data = read_raw(entry, root)
     x = as_stored(raw_x)
     found = {

@@ -1,8 +1,4 @@
-"""Many small graphs in a handful of tensors, and PyG data sets over them.
-
-A training step on 512 small graphs must not handle 512 Python objects. `PackedGraphs` keeps all
-graphs of a data set in a few tensors; a subset or a batch of it is a few index operations.
-"""
+"""Many small graphs in a handful of tensors, and PyG data sets over them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -11,8 +7,6 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data, Dataset
-
-__all__ = ["PackedDataset", "PackedGraphs"]
 
 Level = Literal["node", "graph"]
 GraphIndex = Tensor | slice | Sequence[int]
@@ -197,12 +191,7 @@ class PackedGraphs:
 
 
 def offsets(counts: Tensor) -> Tensor:
-    """Where each of several stretches begins, and the end of the last: [G] -> [G + 1].
-
-    Example:
-        >>> offsets(torch.tensor([2, 3]))
-        tensor([0, 2, 5])
-    """
+    """Where each of several stretches begins, and the end of the last: [G] -> [G + 1]."""
     return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
 
 

@@ -16,12 +16,10 @@ from adgn._util.memory import check_memory
 from adgn.data.files import cache_path, load_or_build
 from adgn.data.packed import PackedDataset, PackedGraphs, offsets
 from adgn.data.property_generator import RandomGraph, graph_chain
-from adgn.data.property_settings import PAPER_NOISE, SPLITS, PropertySettings
+from adgn.data.property_settings import SPLITS, PropertySettings
 from adgn.data.property_targets import TARGETS, ConstantScore, find_target
 from adgn.data.property_values import compute_targets, constant_predictor_score
 from adgn.data.root import cache_folder, data_root
-
-__all__ = ["GraphPropertyDataset", "prepare_property", "property_size"]
 
 # Raised when the meaning of the cached tensors changes, so that old files are not read as new.
 FORMAT = 1
@@ -40,10 +38,10 @@ class GraphPropertyDataset(PackedDataset):
         root: the data root; see [`data_root`][adgn.data.data_root].
         split: `"train"` (5120 graphs), `"val"` (640) or `"test"` (1280).
         target: one of `TARGETS`. Published column names differ: see `PUBLISHED_COLUMNS`.
-        seed, min_nodes, train, val, test, edge_noise: see
-            [`PropertySettings`][adgn.data.PropertySettings]; the defaults are the paper's.
         transform: applied to each graph on access.
         progress: called with (graphs made, all graphs) while the data set is being prepared.
+        **settings: `seed`, `min_nodes`, `train`, `val`, `test` and `edge_noise` of
+            [`PropertySettings`][adgn.data.PropertySettings]; the defaults are the paper's.
 
     Shapes:
         `x` [N, 2]: 1 at the source node else 0, and the node value in [0, 1);
@@ -66,17 +64,12 @@ class GraphPropertyDataset(PackedDataset):
         split: str = "train",
         target: str = "sssp",
         *,
-        seed: int = 1234,
-        min_nodes: int = 25,
-        train: tuple[int, int] = (10, 512),
-        val: tuple[int, int] = (5, 128),
-        test: tuple[int, int] = (5, 256),
-        edge_noise: float = PAPER_NOISE,
         transform: Callable[[Data], Any] | None = None,
         progress: Progress | None = None,
+        **settings: Any,
     ) -> None:
         self.target = find_target(target)
-        self.settings = PropertySettings(seed, min_nodes, train, val, test, edge_noise)
+        self.settings = PropertySettings(**settings)
         self.settings.shape(split)
         self.split = split
         self._tensors = prepare_property(self.settings, root, progress)

@@ -12,6 +12,7 @@ import math
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import networkx as nx
@@ -21,8 +22,6 @@ from numpy.typing import NDArray
 from adgn.data.property_settings import PAPER_NOISE
 
 Graph: TypeAlias = Any  # networkx does not say what its generators return
-
-__all__ = ["GRAPH_TYPES", "RandomGraph", "draw_graph", "graph_chain"]
 
 # A graph that still has an isolated node (or a tree that networkx cannot find) after this many
 # draws is a request that will not end; the default data set needs a few draws at most.
@@ -39,17 +38,13 @@ class RandomGraph:
     kind: str
 
 
-@dataclass
 class _Streams:
     """The two generators of one graph, with the seed networkx is handed."""
 
-    seed: int
-    python: random.Random
-    numpy: np.random.RandomState
-
-    @classmethod
-    def of(cls, seed: int) -> "_Streams":
-        return cls(seed, random.Random(seed), np.random.RandomState(seed))
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.python = random.Random(seed)
+        self.restart_numpy()
 
     def restart_numpy(self) -> None:
         self.numpy = np.random.RandomState(self.seed)
@@ -65,23 +60,10 @@ def _barabasi_albert(n: int, streams: _Streams) -> Graph:
     return nx.barabasi_albert_graph(n, degree, seed=streams.seed)
 
 
-def _shorter_side(n: int) -> int:
-    """The largest divisor of `n` that is at most its square root."""
-    return max(m for m in range(1, math.isqrt(n) + 1) if n % m == 0)
-
-
-def _grid(n: int, streams: _Streams) -> Graph:
-    m = _shorter_side(n)
-    return nx.grid_2d_graph(m, n // m)
-
-
-def _caveman(n: int, streams: _Streams) -> Graph:
-    m = _shorter_side(n)
-    return nx.caveman_graph(m, n // m)
-
-
-def _tree(n: int, streams: _Streams) -> Graph:
-    return nx.random_powerlaw_tree(n, seed=streams.seed, tries=10_000)
+def _sides(n: int) -> tuple[int, int]:
+    """The sides of the rectangle of `n` nodes that is nearest to a square, the shorter first."""
+    shorter = max(m for m in range(1, math.isqrt(n) + 1) if n % m == 0)
+    return shorter, n // shorter
 
 
 def _ladder(n: int, streams: _Streams) -> Graph:
@@ -91,34 +73,13 @@ def _ladder(n: int, streams: _Streams) -> Graph:
     return graph
 
 
-def _line(n: int, streams: _Streams) -> Graph:
-    return nx.path_graph(n)
-
-
-def _star(n: int, streams: _Streams) -> Graph:
-    return nx.star_graph(n - 1)
-
-
-def _backbone(n: int, length: int) -> Graph:
+def _caterpillar(n: int, streams: _Streams, *, lobster: bool = False) -> Graph:
+    """A line with legs; a lobster's legs have legs of their own."""
+    streams.restart_numpy()
+    length = streams.numpy.randint(1, n)
+    legs_end = streams.numpy.randint(length + 1, n + 1) if lobster else n
     graph = nx.empty_graph(n)
     nx.add_path(graph, range(length))
-    return graph
-
-
-def _caterpillar(n: int, streams: _Streams) -> Graph:
-    streams.restart_numpy()
-    length = streams.numpy.randint(1, n)
-    graph = _backbone(n, length)
-    for node in range(length, n):
-        graph.add_edge(node, streams.numpy.randint(length))
-    return graph
-
-
-def _lobster(n: int, streams: _Streams) -> Graph:
-    streams.restart_numpy()
-    length = streams.numpy.randint(1, n)
-    legs_end = streams.numpy.randint(length + 1, n + 1)
-    graph = _backbone(n, length)
     for node in range(length, legs_end):
         graph.add_edge(node, streams.numpy.randint(length))
     for node in range(legs_end, n):
@@ -132,14 +93,14 @@ _Builder = Callable[[int, _Streams], Graph]
 _TYPES: dict[str, tuple[float, _Builder]] = {
     "erdos_renyi": (0.2, _erdos_renyi),
     "barabasi_albert": (0.2, _barabasi_albert),
-    "grid": (0.05, _grid),
-    "caveman": (0.05, _caveman),
-    "tree": (0.15, _tree),
+    "grid": (0.05, lambda n, streams: nx.grid_2d_graph(*_sides(n))),
+    "caveman": (0.05, lambda n, streams: nx.caveman_graph(*_sides(n))),
+    "tree": (0.15, lambda n, streams: nx.random_powerlaw_tree(n, seed=streams.seed, tries=10_000)),
     "ladder": (0.05, _ladder),
-    "line": (0.05, _line),
-    "star": (0.05, _star),
+    "line": (0.05, lambda n, streams: nx.path_graph(n)),
+    "star": (0.05, lambda n, streams: nx.star_graph(n - 1)),
     "caterpillar": (0.1, _caterpillar),
-    "lobster": (0.1, _lobster),
+    "lobster": (0.1, partial(_caterpillar, lobster=True)),
 }
 GRAPH_TYPES: tuple[str, ...] = tuple(_TYPES)
 _PROBABILITIES = [probability for probability, _ in _TYPES.values()]
@@ -168,16 +129,10 @@ def draw_graph(
 ) -> tuple[NDArray[np.uint8], NDArray[np.float64], str, np.random.RandomState]:
     """Draw one graph: adjacency, node values, type, and the NumPy stream as it was left.
 
-    Args:
-        num_nodes: number of nodes N.
-        seed: the graph's seed.
-        kind: one of `GRAPH_TYPES`; `None` draws it.
-        noise: the chance that an edge is removed (in a graph with few edges).
-
-    Raises:
-        networkx.NetworkXError: no power-law tree of this size was found for this seed.
+    `kind` is one of `GRAPH_TYPES`, or `None` to draw it; `noise` the chance that an edge of a
+    sparse graph is removed. Raises `NetworkXError` where a seed gives no power-law tree.
     """
-    streams = _Streams.of(seed)
+    streams = _Streams(seed)
     if kind is None:
         kind = GRAPH_TYPES[int(streams.numpy.choice(len(GRAPH_TYPES), 1, p=_PROBABILITIES)[0])]
     graph = _TYPES[kind][1](num_nodes, streams)
@@ -197,13 +152,6 @@ def graph_chain(
     of the graph has no edge it goes up again and the graph is drawn anew with the type it had. The
     source node is drawn last, from the stream that the graph left behind. The same happens where
     networkx finds no power-law tree for a seed (never for the sizes of the paper).
-
-    Example:
-        >>> graphs = list(graph_chain(1234, iter([25, 26])))
-        >>> [len(graph.values) for graph in graphs]
-        [25, 26]
-        >>> bool(graphs[0].adjacency.any(axis=1).all())
-        True
     """
     counter = seed
     for num_nodes in sizes:

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from adgn._util.suggestions import unknown_name
 from adgn.data.checks import check_integer
 
-__all__ = ["PAPER_NOISE", "PropertySettings"]
-
 SPLITS = ("train", "val", "test")
 SMALLEST_GRAPH = 4
 PAPER_NOISE = 0.1

@@ -1,7 +1,4 @@
-"""What is predicted on the graphs of the property-prediction task.
-
-`PUBLISHED_COLUMNS` is the one place that says which target a published table column holds.
-"""
+"""What is predicted on the graphs of the property-prediction task."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,14 +6,6 @@ from types import MappingProxyType
 from typing import Literal
 
 from adgn._util.suggestions import unknown_name
-
-__all__ = [
-    "PUBLISHED_COLUMNS",
-    "TARGETS",
-    "ConstantScore",
-    "PropertyTarget",
-    "find_target",
-]
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,6 @@ from torch import Tensor
 from adgn.data.packed import PackedGraphs
 from adgn.data.property_targets import ConstantScore
 
-__all__ = ["compute_targets", "constant_predictor_score"]
-
 PAPER_BATCH_SIZE = 512
 
 

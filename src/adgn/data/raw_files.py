@@ -1,4 +1,4 @@
-"""The raw files of the node benchmarks: where PyG wants them, whether they are the right ones.
+"""The raw files of the node data sets: where PyG wants them, whether they are the right ones.
 
 PyG knows the layout, the addresses and how to fetch. Its downloads are written in place and over
 connections whose certificates it does not check, so they go to a staging folder first and are moved
@@ -15,11 +15,9 @@ from typing import Any
 
 from torch_geometric.data import Data
 
-from adgn.data.benchmarks import NodeBenchmark
 from adgn.data.errors import DamagedFileError, DataError, MissingFileError
 from adgn.data.files import sha256_of_file
-
-__all__ = ["check_raw_file", "known_digests", "obtain_raw_files", "raw_files", "read_with_pyg"]
+from adgn.data.node_datasets import NodeDataset
 
 
 class _RawFilesOnly:
@@ -41,15 +39,16 @@ class _RawFilesOnly:
         self.result = data_list[0]
 
 
-def _pyg_dataset(entry: NodeBenchmark, root: Path) -> Any:
+def _pyg_dataset(entry: NodeDataset, root: Path) -> Any:
     import torch_geometric.datasets  # here, as it takes a second and only preparation needs it
 
     original = getattr(torch_geometric.datasets, entry.pyg_class)
     kind = type(f"{entry.pyg_class}Files", (_RawFilesOnly, original), {})
-    return kind(root=str(root / entry.pyg_class), **entry.arguments)
+    arguments = {"name": entry.pyg_name} if entry.pyg_name else {}
+    return kind(root=str(root / entry.pyg_class), **arguments)
 
 
-def raw_files(entry: NodeBenchmark, root: Path) -> list[Path]:
+def raw_files(entry: NodeDataset, root: Path) -> list[Path]:
     """The raw files of a data set below a data root, whether they are there or not."""
     return [Path(path) for path in _pyg_dataset(entry, root).raw_paths]
 
@@ -62,11 +61,7 @@ def known_digests() -> dict[str, str]:
 
 
 def check_raw_file(path: Path, root: Path) -> None:
-    """Compare a raw file with its published checksum.
-
-    Raises:
-        DamagedFileError: it differs.
-    """
+    """Raise `DamagedFileError` unless a raw file has its published checksum."""
     expected = known_digests()[path.relative_to(root).as_posix()]
     found = sha256_of_file(path)
     if found != expected:
@@ -77,7 +72,7 @@ def check_raw_file(path: Path, root: Path) -> None:
         )
 
 
-def obtain_raw_files(entry: NodeBenchmark, root: Path) -> list[Path]:
+def obtain_raw_files(entry: NodeDataset, root: Path) -> list[Path]:
     """The raw files, the missing ones downloaded, all with the right checksum."""
     paths = raw_files(entry, root)
     missing = [path for path in paths if not path.exists()]
@@ -88,7 +83,7 @@ def obtain_raw_files(entry: NodeBenchmark, root: Path) -> list[Path]:
     return paths
 
 
-def _download(entry: NodeBenchmark, root: Path, missing: list[Path]) -> None:
+def _download(entry: NodeDataset, root: Path, missing: list[Path]) -> None:
     root.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".download-", dir=root) as folder:
         staging = Path(folder)
@@ -112,7 +107,7 @@ def _download(entry: NodeBenchmark, root: Path, missing: list[Path]) -> None:
             (staging / path.relative_to(root)).replace(path)
 
 
-def read_with_pyg(entry: NodeBenchmark, root: Path) -> Data:
+def read_with_pyg(entry: NodeDataset, root: Path) -> Data:
     """What PyG makes of the raw files: features dense, nothing written to disk."""
     dataset = _pyg_dataset(entry, root)
     # PyG's reader of Planetoid's files adds a filter to the process's warnings; it is undone here.

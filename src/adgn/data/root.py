@@ -7,15 +7,13 @@ import platformdirs
 
 from adgn.data.errors import DataError
 
-__all__ = ["ROOT_VARIABLE", "cache_folder", "data_root"]
-
 ROOT_VARIABLE = "ADGN_DATA"
 
 
 def data_root(root: str | os.PathLike[str] | None = None) -> Path:
     """The folder of all data sets: the argument, else `$ADGN_DATA`, else a per-user cache folder.
 
-    Raw files of the node benchmarks lie in it as PyG's classes lay them out
+    Raw files of the node data sets lie in it as PyG's classes lay them out
     (`Coauthor/CS/raw/ms_academic_cs.npz`); prepared files lie in its subfolder `adgn`.
 
     Example:

@@ -1,7 +1,6 @@
 """Which nodes train, which validate, which test."""
 
 import random
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -10,9 +9,7 @@ from torch_geometric.data import Data
 
 from adgn.data.checks import check_integer
 
-__all__ = ["PAPER_DATA_SEEDS", "NodeSplit", "fixed_split", "num_fixed_splits", "split_per_class"]
-
-# The five random splits of the paper's node benchmarks.
+# The five random splits of the paper's node data sets.
 PAPER_DATA_SEEDS = (211825665, 1150414678, 1974351832, 3696089080, 4123778651)
 
 
@@ -78,22 +75,14 @@ def split_per_class(y: Tensor, seed: int, *, num_train: int = 20, num_val: int =
             f"has {largest} nodes; give smaller numbers"
         )
     stream = random.Random(seed)
-    parts: dict[str, list[int]] = {"train": [], "val": [], "test": []}
+    masks = torch.zeros(3, y.numel(), dtype=torch.bool)
     for nodes in members.values():
         stream.shuffle(nodes)
         if len(nodes) > used:
-            parts["train"] += nodes[:num_train]
-            parts["val"] += nodes[num_train:used]
-            parts["test"] += nodes[used:]
-    return NodeSplit(**_masks(parts, y))
-
-
-def _masks(parts: Mapping[str, list[int]], y: Tensor) -> dict[str, Tensor]:
-    masks = {}
-    for name, nodes in parts.items():
-        masks[name] = torch.zeros(y.numel(), dtype=torch.bool, device=y.device)
-        masks[name][torch.tensor(nodes, device=y.device)] = True
-    return masks
+            masks[0, nodes[:num_train]] = True
+            masks[1, nodes[num_train:used]] = True
+            masks[2, nodes[used:]] = True
+    return NodeSplit(*masks.to(y.device))
 
 
 def num_fixed_splits(data: Data) -> int:

@@ -13,13 +13,7 @@ from adgn._util.suggestions import unknown_name
 from adgn.data.checks import check_integer
 from adgn.data.packed import PackedDataset, PackedGraphs
 
-__all__ = ["TOPOLOGIES", "GraphTransfer", "transfer_size"]
-
 _SPLITS = ("train", "val", "test")
-
-
-def _line(distance: int) -> list[tuple[int, int]]:
-    return [(node, node + 1) for node in range(distance)]
 
 
 def _ring(distance: int) -> list[tuple[int, int]]:
@@ -40,7 +34,7 @@ def _crossed_ring(distance: int) -> list[tuple[int, int]]:
 # Edges for a distance, and the smallest distance at which the topology is what its name says.
 # The source is node 0, the target is node `distance`.
 _BUILDERS: dict[str, tuple[Callable[[int], list[tuple[int, int]]], int]] = {
-    "line": (_line, 1),
+    "line": (lambda distance: [(node, node + 1) for node in range(distance)], 1),
     "ring": (_ring, 2),
     "crossed_ring": (_crossed_ring, 3),
 }
@@ -49,12 +43,7 @@ DEFAULT_SIZES: Mapping[str, int] = MappingProxyType({"train": 1000, "val": 100, 
 
 
 def transfer_size(topology: str, distance: int, num_graphs: int) -> tuple[int, int, int]:
-    """Nodes and edges of a graph, and about how many bytes making `num_graphs` of them takes.
-
-    Example:
-        >>> transfer_size("ring", 10, 1000)[:2]
-        (20, 40)
-    """
+    """Nodes and edges of a graph, and about how many bytes making `num_graphs` of them takes."""
     nodes = distance + 1 if topology == "line" else 2 * distance
     crosses = 2 * (distance - 2) if topology == "crossed_ring" else 0
     edges = 2 * (nodes - (topology == "line") + crosses)

@@ -15,8 +15,6 @@ from adgn._util.suggestions import unknown_name
 from adgn.data.checks import check_integer
 from adgn.data.packed import PackedDataset, PackedGraphs
 
-__all__ = ["TreeNeighborsMatch", "tree_size"]
-
 PAPER_SEED = 11
 TRAIN_SHARE = 0.8
 MAX_PERMUTATIONS = 1000
@@ -99,12 +97,7 @@ class TreeNeighborsMatch(PackedDataset):
 
 
 def tree_size(radius: int, num_permutations: int | None) -> tuple[int, float]:
-    """How many trees there are, and about how many bytes making them takes.
-
-    Example:
-        >>> tree_size(3, None)[0]
-        8000
-    """
+    """How many trees there are, and about how many bytes making them takes."""
     if radius > 60:  # more nodes than addresses
         return 0, math.inf
     count = default_permutations(radius) if num_permutations is None else num_permutations
@@ -113,12 +106,7 @@ def tree_size(radius: int, num_permutations: int | None) -> tuple[int, float]:
 
 
 def default_permutations(radius: int) -> int:
-    """How many permutations of the leaf values the protocol takes at this radius.
-
-    Example:
-        >>> [default_permutations(radius) for radius in (2, 3, 5, 8)]
-        [24, 1000, 1000, 125]
-    """
+    """How many permutations of the leaf values the protocol takes at this radius."""
     leaves = 2**radius
     possible = min(MAX_PERMUTATIONS, math.factorial(leaves)) if radius <= 6 else MAX_PERMUTATIONS
     return possible if radius <= LISTED_RADIUS else min(possible, MAX_GRAPHS // leaves)

@@ -31,7 +31,7 @@ from adgn.estimators.scoring import class_scores, value_scores
 from adgn.estimators.splits import Parts, split_rows
 from adgn.estimators.training import Attempt, Problem, search, train_candidate
 from adgn.nn.network import Level
-from adgn.training import Observer
+from adgn.training import Callback
 
 __all__ = ["GraphEstimator", "NotFittedError"]
 
@@ -92,7 +92,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
         nodes: Any = None,
         minutes: float | None = None,
         run_dir: str | Path | None = None,
-        observers: Sequence[Observer] = (),
+        callbacks: Sequence[Callback] = (),
         progress: Callable[[str], None] | None = None,
     ) -> "GraphEstimator":
         """Fits a model.
@@ -107,7 +107,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
                 search, the default models alone.
             run_dir: A folder for the run of each network. Called again with the same data and
                 parameters, `fit` goes on where it was stopped.
-            observers: Told about every step and epoch of the networks.
+            callbacks: Told about every step and epoch of the networks.
             progress: Told, in words, what is being done.
 
         Raises:
@@ -141,7 +141,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
                         candidate,
                         folder=folder,
                         deadline=deadline if attempts else math.inf,
-                        observers=observers,
+                        callbacks=callbacks,
                     )
                 )
             if minutes is not None:

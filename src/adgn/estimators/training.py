@@ -29,9 +29,9 @@ from adgn.selection.study import plan, start_study, trial_params
 from adgn.selection.worker import WorkerSpec, work
 from adgn.tasks.own import OwnData, in_memory_task
 from adgn.training import (
+    Callback,
     DivergedError,
     Interrupted,
-    Observer,
     open_run,
     resolve_config,
     shared_data,
@@ -133,7 +133,7 @@ def train_candidate(
     *,
     folder: Path | None = None,
     deadline: Deadline = float("inf"),
-    observers: Sequence[Observer] = (),
+    callbacks: Sequence[Callback] = (),
 ) -> Attempt:
     """Trains a candidate by the package's training loop.
 
@@ -143,7 +143,7 @@ def train_candidate(
         folder: Where its run directory goes, whose name says which network and data it is about; a
             run that is there goes on. `None`: nothing is written.
         deadline: When to stop at the latest; a network that was not finished is not used.
-        observers: Told about every step and epoch.
+        callbacks: Told about every step and epoch.
     """
     started = time.monotonic()
     stop = StopCallback(lambda: time.monotonic() > deadline)
@@ -165,7 +165,7 @@ def train_candidate(
                     run_dir=run_dir,
                     resume=run_dir is not None,
                     evaluate_test=False,
-                    observers=[*observers, stop],
+                    callbacks=[*callbacks, stop],
                 )
             except DivergedError as error:
                 return attempt(note=str(error))

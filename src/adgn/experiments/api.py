@@ -4,7 +4,6 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,36 +14,26 @@ from adgn._util.processes import terminate_as_interrupt
 from adgn._util.suggestions import unknown_name
 from adgn.data.root import ROOT_VARIABLE, data_root
 from adgn.experiments.budgets import BUDGETS, find_budget
-from adgn.experiments.definition import Experiment, Row
-from adgn.experiments.driver import Callback, Driver, Job
+from adgn.experiments.driver import Driver, Job, ReproductionCallback
 from adgn.experiments.errors import ReproductionError, unwritable
 from adgn.experiments.outline import constant_predictor, outline, prepare_data
 from adgn.experiments.plan import CellPlan, planned_columns
 from adgn.experiments.results import ResultsDirectory
 from adgn.experiments.tables import EXPERIMENTS, find_experiment
-from adgn.experiments.taken_over import settings_outdated, settings_source
 from adgn.selection.api import check_place
-from adgn.selection.executors.base import check_workers
+from adgn.selection.executors import check_workers
 from adgn.selection.storage import shown_url
-
-__all__ = ["Reproduction", "plan_cells", "reproduce"]
 
 ROOT = Path("reproduction")
 
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What a call of `reproduce` left behind.
-
-    Attributes:
-        path: The results directory.
-        jobs: The cells that were asked for.
-        moved: Folders with results of other definitions that were moved aside.
-    """
+    """What a call of `reproduce` left behind: the results directory, and the cells asked for."""
 
     path: Path
     jobs: tuple[Job, ...]
-    moved: tuple[Path, ...]
+    moved: tuple[Path, ...]  # folders with results of other definitions
 
     @property
     def failed(self) -> list[Job]:
@@ -58,68 +47,45 @@ def plan_cells(
     models: Sequence[str] | None = None,
     columns: Sequence[str] | None = None,
 ) -> list[CellPlan]:
-    """The cells of experiments under a budget, in the order of the tables.
-
-    Args:
-        experiments: Names; by default all.
-        budget: `"smoke"`, `"laptop"` or `"paper"`.
-        models: Names of models, or keys of rows; by default all.
-        columns: Keys of columns: `"sssp"`, `"texas"`, `"radius-2"`; by default all.
-
-    Raises:
-        ValueError: A name is not known; the nearest one is told.
-        ReproductionError: Nothing of an experiment is chosen.
-
-    Example:
-        >>> [plan.name for plan in plan_cells(["trees"], "laptop", ["gcn"])][:2]
-        ['gcn--radius-2', 'gcn--radius-3']
-    """
+    """The cells of experiments under a budget, in the order of the tables; see `reproduce`."""
     if budget not in BUDGETS:
         raise unknown_name("budget", budget, BUDGETS)
     found = [find_experiment(name) for name in dict.fromkeys(experiments or EXPERIMENTS)]
-    for name in models or ():
-        known = {word for one in found for row in one.rows for word in (row.key, row.model)}
-        if name not in known:
-            raise unknown_name("model", name, known)
-    planned = {one.name: planned_columns(one, find_budget(budget, one.name)) for one in found}
-    for name in columns or ():
-        keys = {column.key for one in found for column in one.columns}
-        if name not in keys:
-            raise unknown_name("column", name, keys)
-        if not any(name == column.key for there in planned.values() for column in there):
-            there = [column.key for columns in planned.values() for column in columns]
-            raise ReproductionError(
-                f"column={name!r} is not part of the budget {budget!r}, which has "
-                f"{', '.join(dict.fromkeys(there))}; choose one of them, or another budget"
-            )
+    rows = {word for one in found for row in one.rows for word in (row.key, row.model)}
+    keys = {column.key for one in found for column in one.columns}
+    for what, given, known in (("model", models, rows), ("column", columns, keys)):
+        for name in given or ():
+            if name not in known:
+                raise unknown_name(what, name, known)
     plans = [
         CellPlan(one, row, column, budget, find_budget(budget, one.name))
         for one in found
-        for row in _rows(one, models)
-        for column in planned[one.name]
-        if columns is None or column.key in columns
+        for row in one.rows
+        for column in planned_columns(one, find_budget(budget, one.name))
+    ]
+    planned = dict.fromkeys(plan.column.key for plan in plans)
+    for name in columns or ():
+        if name not in planned:
+            raise ReproductionError(
+                f"column={name!r} is not part of the budget {budget!r}, which has "
+                f"{', '.join(planned)}; choose one of them, or another budget"
+            )
+    plans = [
+        plan
+        for plan in plans
+        if (models is None or {plan.row.key, plan.row.model} & set(models))
+        and (columns is None or plan.column.key in columns)
     ]
     # Where experiments are named, each of them is meant.
-    for one in found if experiments else []:
-        if not any(plan.experiment is one for plan in plans):
-            raise _nothing_chosen(f"experiment {one.name!r}", models, columns)
-    if not plans:
-        raise _nothing_chosen("reproduction", models, columns)
+    left = {plan.experiment.name for plan in plans}
+    empty = [f"experiment {one.name!r}" for one in found if experiments and one.name not in left]
+    if empty or not plans:
+        raise ReproductionError(
+            f"models={models!r}, columns={columns!r} leave nothing of the "
+            f"{empty[0] if empty else 'reproduction'}; `adgn reproduce --list` names its rows and "
+            "columns"
+        )
     return plans
-
-
-def _nothing_chosen(
-    what: str, models: Sequence[str] | None, columns: Sequence[str] | None
-) -> ReproductionError:
-    return ReproductionError(
-        f"models={models!r}, columns={columns!r} leave nothing of the {what}; "
-        "`adgn reproduce --list` names its rows and columns"
-    )
-
-
-def _rows(experiment: Experiment, models: Sequence[str] | None) -> list[Row]:
-    wanted = None if models is None else set(models)
-    return [row for row in experiment.rows if wanted is None or {row.key, row.model} & wanted]
 
 
 def reproduce(
@@ -136,7 +102,7 @@ def reproduce(
     executor: Literal["local", "ray"] = "local",
     ray_address: str | None = None,
     storage: str | None = None,
-    watch: Callback | None = None,
+    callback: ReproductionCallback | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Reproduction:
     """Measures tables and figures of the paper, cell by cell.
@@ -157,15 +123,8 @@ def reproduce(
         executor: For the budget `"paper"`: `"local"` or `"ray"`.
         ray_address: For the budget `"paper"`: the Ray cluster.
         storage: For the budget `"paper"`: a database URL for the studies.
-        watch: Told what happens.
+        callback: Told what happens.
         progress: Told how far the preparation of data is.
-
-    Raises:
-        ValueError: A name is not known.
-        DataError: A data set is missing or damaged.
-        ReproductionError: The results directory cannot be used.
-        ExecutorError: For the budget `"paper"`: workers cannot be started.
-        StorageError: For the budget `"paper"`: the storage cannot be reached.
     """
     if rounds is not None and rounds < 1:
         raise ReproductionError(f"rounds={rounds} is not valid; give at least 1")
@@ -173,25 +132,19 @@ def reproduce(
     count = cores if workers is None else workers
     check_workers(count)
     plans = plan_cells(experiments, budget, models, columns)
-    place: dict[str, Any] = {
-        "workers": count,
-        "executor": executor,
-        "ray_address": ray_address,
-        "storage": storage,
-    }
+    place: dict[str, Any] = {"executor": executor, "ray_address": ray_address, "storage": storage}
     if budget == "paper":
         if rounds is not None:
             raise ReproductionError(
                 f"rounds={rounds!r} has no effect with budget='paper', whose cells are whole "
                 "studies; leave it out"
             )
-        check_place(**place)
+        check_place(workers=count, **place)
     else:
-        _refuse(
-            executor=executor if executor != "local" else None,
-            ray_address=ray_address,
-            storage=None if storage is None else shown_url(storage),
-        )
+        for name, value in place.items():
+            if value not in (None, "local"):
+                shown = shown_url(value) if name == "storage" else value
+                raise ReproductionError(f"{name}={shown!r} has no effect without budget='paper'")
     for plan in plans:
         _ = plan.fingerprint, plan.rounds  # resolves configurations, spaces and protocols
     results = ResultsDirectory(out if out is not None else ROOT / budget)
@@ -200,65 +153,50 @@ def reproduce(
         results.open(budget)
         with _held(results):
             prepare_data(plans, progress)
-            unknown = _move_unknown(results, budget, names)
+            known = {name: {p.name for p in plan_cells([name], budget)} for name in names}
+            unknown = [path for name in names for path in results.move_unknown(name, known[name])]
             # Before the cells: a report at any moment finds each of them in its table.
             _write_outlines(results, budget, plans)
             jobs, moved = _begin(results, plans, rounds, retry_failed)
             results.add_experiments(budget, names)
-            driver = Driver(results, jobs, watch or Callback(), asked_to_stop)
+            driver = Driver(results, jobs, callback or ReproductionCallback(), asked_to_stop)
             driver.run("alone", 1, cores)
             for job in jobs:
-                if job.plan.budget.whole_selection and job.step is not None:
-                    driver.run_here(job, **place)
+                if job.plan.budget.study_per_cell and job.step is not None:
+                    driver.run_here(job, workers=count, **place)
             driver.run("together", count, 1)
     return Reproduction(results.path, tuple(jobs), (*unknown, *moved))
-
-
-def _refuse(**options: Any) -> None:
-    for name, value in options.items():
-        if value is not None:
-            raise ReproductionError(f"{name}={value!r} has no effect without budget='paper'")
 
 
 def _begin(
     results: ResultsDirectory, plans: Sequence[CellPlan], rounds: int | None, retry: bool
 ) -> tuple[list[Job], list[Path]]:
-    jobs: dict[int, Job] = {}
+    jobs: list[Job] = []
     moved = []
     # Sources of settings first: what took them over is outdated once they are something else.
-    sources = {number: settings_source(plan) for number, plan in enumerate(plans)}
-    for number in sorted(sources, key=lambda number: sources[number] is not None):
-        plan, source = plans[number], sources[number]
+    in_order = sorted(enumerate(plans), key=lambda entry: entry[1].settings_source is not None)
+    for number, plan in in_order:
+        source = plan.settings_source
         searches = source is not None and any(
-            job.step == 0 and job.plan.label == source.label for job in jobs.values()
+            job.step == 0 and job.plan.label == source.label for job in jobs
         )
-        outdated = partial(settings_outdated, plan, results=results, source_searches=searches)
-        cell, aside = results.begin(plan, outdated)
-        jobs[number] = Job(plan, cell, number, rounds, retry and cell.status == "failed")
-        if aside is not None:
-            moved.append(aside)
-    return [jobs[number] for number in sorted(jobs)], moved
-
-
-def _move_unknown(results: ResultsDirectory, budget: str, names: Sequence[str]) -> list[Path]:
-    return [
-        folder
-        for name in names
-        for folder in results.move_unknown(name, {p.name for p in plan_cells([name], budget)})
-    ]
+        cell, aside = results.begin(plan, source_searches=searches)
+        jobs.append(Job(plan, cell, number, rounds, retry and cell.status == "failed"))
+        moved += [] if aside is None else [aside]
+    return sorted(jobs, key=lambda job: job.number), moved
 
 
 def _write_outlines(results: ResultsDirectory, budget: str, plans: Sequence[CellPlan]) -> None:
     for name in dict.fromkeys(plan.experiment.name for plan in plans):
         mine = [plan for plan in plans if plan.experiment.name == name]
-        rows = {plan.row.key for plan in mine} | results.rows_there(name)
+        rows = {plan.row.key for plan in mine} | results.recorded_rows(name)
         measured = {
             plan.column.group or plan.column.key
             for plan in plan_cells([name], budget)
             if results.cell(plan) is not None
         }
-        there = results.constant_there(name)
-        constant = {key: there[key] for key in there if key in measured}
+        before = results.recorded_constant(name)
+        constant = {key: before[key] for key in before if key in measured}
         constant |= constant_predictor(mine)
         results.write_outline(outline(find_experiment(name), budget, rows, constant))
 
@@ -284,15 +222,12 @@ def _held(results: ResultsDirectory) -> Iterator[None]:
 @contextmanager
 def _data_root(root: str | Path | None) -> Iterator[None]:
     """The data root in the environment, so that workers and configurations need not name it."""
-    if root is None:
-        yield
-        return
     before = os.environ.get(ROOT_VARIABLE)
-    os.environ[ROOT_VARIABLE] = str(data_root(root))
+    if root is not None:
+        os.environ[ROOT_VARIABLE] = str(data_root(root))
     try:
         yield
     finally:
-        if before is None:
-            del os.environ[ROOT_VARIABLE]
-        else:
+        os.environ.pop(ROOT_VARIABLE, None)
+        if before is not None:
             os.environ[ROOT_VARIABLE] = before

@@ -6,65 +6,40 @@ from typing import Any, Literal
 
 from adgn._util.suggestions import unknown_name
 
-__all__ = ["BUDGETS", "Budget", "BudgetName", "Search", "find_budget"]
-
-BudgetName = Literal["smoke", "laptop", "paper"]
-
 
 @dataclass(frozen=True)
 class Search:
-    """How the settings of a cell are found.
-
-    Attributes:
-        space: `"compact"` or `"paper"`.
-        trials: How many configurations at most; `None`: all of the space.
-        seeds: How many of the protocol's initialisations.
-        splits: Which of the protocol's splits; `None`: all, or the only one.
-        max_epochs: Epochs per run; `None`: the protocol's.
-    """
+    """How the settings of a cell are found."""
 
     space: Literal["compact", "paper"] = "compact"
-    trials: int | None = None
-    seeds: int | None = 1
-    splits: tuple[int, ...] | None = None
-    max_epochs: int | None = None
+    trials: int | None = None  # configurations at most; `None`: all of the space
+    seeds: int | None = 1  # how many of the protocol's initialisations
+    splits: tuple[int, ...] | None = None  # of the protocol's; `None`: all, or the only one
+    max_epochs: int | None = None  # per run; `None`: the protocol's
+    prune: Literal["none", "halving"] = "none"
+    most: Mapping[str, int] = field(default_factory=dict)  # values of settings; larger are left out
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What a budget does in one experiment.
+    """What a budget does in one experiment; settings are nested, `None` is the protocol's."""
 
-    Attributes:
-        text: In words.
-        search: How settings are found; `None`: the protocol's defaults, or those taken over.
-        seeds: How many of the protocol's initialisations the final runs have; `None`: all.
-        splits: Which splits they have; `None`: all.
-        settings: Of all runs, nested.
-        by_column: Settings of the runs of single columns, on top.
-        by_cell: Settings of the runs of single cells (`row--column`), on top of those.
-        layers: In figures over the depth, the numbers of layers; `None`: all.
-        columns: Keys of the columns that are filled; `None`: all.
-        whole_selection: Everything is one study by the task's protocol; the cell is its result.
-        timed_epochs: For times: how many epochs, after one that does not count.
-        seconds_per_cell: Measured on two cores, one thread a cell; `None`: not measured.
-    """
-
-    text: str
-    search: Search | None = None
-    seeds: int | None = None
-    splits: tuple[int, ...] | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    by_column: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    by_cell: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    layers: tuple[int, ...] | None = None
-    columns: tuple[str, ...] | None = None
-    whole_selection: bool = False
-    timed_epochs: int = 3
-    seconds_per_cell: float | None = None
+    text: str  # in words
+    search: Search | None = None  # `None`: the protocol's defaults, or settings taken over
+    seeds: int | None = None  # how many initialisations the final runs have
+    splits: tuple[int, ...] | None = None  # which splits they have
+    settings: Mapping[str, Any] = field(default_factory=dict)  # of all runs
+    by_column: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # on top
+    by_cell: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of row--column, on top
+    layers: tuple[int, ...] | None = None  # in figures over the depth; `None`: all
+    columns: tuple[str, ...] | None = None  # keys of those that are filled; `None`: all
+    study_per_cell: bool = False  # each cell is one study by the task's protocol
+    timed_epochs: int = 3  # for times: after one that does not count
+    seconds_per_cell: float | None = None  # of the final runs, on two cores, one thread a cell
+    seconds_per_epoch: float = 0.0  # of the search, the mean over its configurations, alike
 
 
-# Of random searches. The first seed with which the samples of 4 and 6 have every value of every
-# setting of the compact spaces, and of two values both equally often.
+# Of random searches. A seed with which the samples have every value of every setting.
 SEARCH_SEED = 435
 
 # Passes over the train trees by radius. The protocol allows 50 000, which would take days.
@@ -75,6 +50,12 @@ LAPTOP_TREE_UNITS_AT_4 = 86
 
 _NOTHING = "A check that everything works: numbers mean nothing. "
 _TINY_GRAPHS = {"min_nodes": 6, "train": [2, 8], "val": [1, 4], "test": [1, 4]}
+_TINY_MODEL = {"model": {"num_layers": 1, "hidden_channels": 4}, "loop": {"max_epochs": 2}}
+
+
+def _whole_grid(text: str) -> Budget:
+    return Budget(text, search=Search(space="paper", seeds=None), study_per_cell=True)
+
 
 BUDGETS: Mapping[str, Mapping[str, Budget]] = {
     "smoke": {
@@ -94,18 +75,12 @@ BUDGETS: Mapping[str, Mapping[str, Budget]] = {
             _NOTHING + "No search; 1 initialisation on 1 split, 1 layer of 4 units, 2 epochs.",
             seeds=1,
             splits=(0,),
-            settings={
-                "model": {"num_layers": 1, "hidden_channels": 4},
-                "loop": {"max_epochs": 2},
-            },
+            settings=_TINY_MODEL,
         ),
         "heterophily": Budget(
             _NOTHING + "No search; 2 splits, 1 layer of 4 units, 2 epochs.",
             splits=(0, 1),
-            settings={
-                "model": {"num_layers": 1, "hidden_channels": 4},
-                "loop": {"max_epochs": 2},
-            },
+            settings=_TINY_MODEL,
         ),
         "trees": Budget(
             _NOTHING + "Radius 2 to 5, 5 permutations of the values, 4 units, 2 passes.",
@@ -132,11 +107,12 @@ BUDGETS: Mapping[str, Mapping[str, Budget]] = {
     },
     "laptop": {
         "property": Budget(
-            "Search: at most 4 configurations of the compact space, drawn at random, 1 "
-            "initialisation, 20 epochs. Then the paper's 4 initialisations of the selected one "
-            "with the full protocol (at most 1500 epochs, patience 100).",
-            search=Search(trials=4, max_epochs=20),
+            "Search: the paper's grid, successive halving with 1 initialisation: all for 50 "
+            "epochs, the best third for 450, the best of those for the full protocol (at most 1500 "
+            "epochs, patience 100). Then the paper's 4 initialisations of the selected one.",
+            search=Search(space="paper", prune="halving"),
             seconds_per_cell=1700,  # 24 cells of GCN, GIN, GCNII and A-DGN
+            seconds_per_epoch=0.3,  # A-DGN on sssp and diameter
         ),
         "property-time": Budget(
             "No search: 20 layers of 30 units. 3 epochs timed after a first one that does not "
@@ -144,18 +120,27 @@ BUDGETS: Mapping[str, Mapping[str, Budget]] = {
             seconds_per_cell=15,  # all 44 cells; four of them, of GRAND, take 110 s each
         ),
         "benchmarks": Budget(
-            "Search: at most 4 configurations of the compact space, drawn at random, 1 "
-            "initialisation on the first split, 200 epochs. Then the paper's 5 initialisations on "
-            "5 splits of the selected one with the full protocol (at most 10000 epochs, patience "
-            "50). One configuration serves all splits.",
-            search=Search(trials=4, splits=(0,), max_epochs=200),
+            "Search: at most 27 configurations of the paper's grid, drawn at random, successive "
+            "halving with 1 initialisation on the first split: all for 25 epochs, the best third "
+            "for 225, the best 3 for the full protocol (at most 10000 epochs, patience 50). Then "
+            "the paper's 5 initialisations on 5 splits of the selected one. One configuration "
+            "serves all splits.",
+            search=Search(space="paper", trials=27, splits=(0,), prune="halving"),
             seconds_per_cell=1200,  # 15 cells of GCN, A-DGN and DAGNN
         ),
         "heterophily": Budget(
-            "Search: at most 6 configurations of the compact space, drawn at random, on the first "
-            "3 splits. Then all 10 splits with the selected one. Full protocol throughout (at most "
-            "1500 epochs, patience 100).",
-            search=Search(trials=6, splits=(0, 1, 2)),
+            "Search: at most 54 configurations of the paper's grid up to 16 layers and 128 units, "
+            "drawn at random, successive halving: all for 50 epochs on the first split, the best "
+            "third for 450, the best 3 for the full protocol (at most 1500 epochs, patience 100) "
+            "on 3 splits. Then all 10 splits with the selected one.",
+            search=Search(
+                space="paper",
+                trials=54,
+                splits=(0, 1, 2),
+                prune="halving",
+                most={"model.num_layers": 16, "model.hidden_channels": 128},
+            ),
+            seconds_per_epoch=0.02,  # A-DGN on Texas; on Squirrel many times that
             seconds_per_cell=530,  # 12 cells of A-DGN and the MLP
         ),
         "trees": Budget(
@@ -167,7 +152,7 @@ BUDGETS: Mapping[str, Mapping[str, Budget]] = {
             + " (the protocol allows 50000).",
             by_column={
                 f"radius-{radius}": {
-                    "loop": {"max_epochs": passes // (1000 if radius == 2 else 100)}
+                    "loop": {"max_epochs": passes // (100 if radius > 2 else 1000)}
                 }
                 for radius, passes in LAPTOP_TREE_PASSES.items()
             },
@@ -181,58 +166,37 @@ BUDGETS: Mapping[str, Mapping[str, Budget]] = {
         ),
         "depth-heterophily": Budget(
             "The settings that `heterophily` selected (where it has none, the protocol's "
-            "defaults) with another number of layers; 10 splits, full protocol.",
+            "defaults) with another number of layers; 10 splits, full protocol."
         ),
     },
     "paper": {
-        "property": Budget(
-            "The paper's grid, every configuration with its 4 initialisations.",
-            search=Search(space="paper", seeds=None),
-            whole_selection=True,
+        "property": _whole_grid(
+            "The paper's grid, every configuration with its 4 initialisations."
         ),
         "property-time": Budget(
             "No search: 20 layers of 30 units. 10 epochs timed after a first one that does not "
             "count, one process alone with all cores.",
             timed_epochs=10,
         ),
-        "benchmarks": Budget(
+        "benchmarks": _whole_grid(
             "The paper's grid, every configuration with 5 initialisations on 5 splits; each split "
-            "selects for itself.",
-            search=Search(space="paper", seeds=None),
-            whole_selection=True,
+            "selects for itself."
         ),
-        "heterophily": Budget(
-            "The paper's grid, every configuration on 10 splits.",
-            search=Search(space="paper", seeds=None),
-            whole_selection=True,
-        ),
-        "trees": Budget(
-            "The paper's grid, at most 50000 passes over the train trees.",
-            search=Search(space="paper", seeds=None),
-            whole_selection=True,
-        ),
-        "depth": Budget(
+        "heterophily": _whole_grid("The paper's grid, every configuration on 10 splits."),
+        "trees": _whole_grid("The paper's grid, at most 50000 passes over the train trees."),
+        "depth": _whole_grid(
             "For each number of layers the rest of the paper's grid, every configuration with 5 "
-            "initialisations on 5 splits; each split selects for itself.",
-            search=Search(space="paper", seeds=None),
-            whole_selection=True,
+            "initialisations on 5 splits; each split selects for itself."
         ),
-        "depth-heterophily": Budget(
-            "For each number of layers the rest of the paper's grid on 10 splits.",
-            search=Search(space="paper", seeds=None),
-            whole_selection=True,
+        "depth-heterophily": _whole_grid(
+            "For each number of layers the rest of the paper's grid on 10 splits."
         ),
     },
 }
 
 
 def find_budget(name: str, experiment: str) -> Budget:
-    """What a budget does in an experiment.
-
-    Example:
-        >>> find_budget("laptop", "property").search.trials
-        4
-    """
+    """What a budget does in an experiment."""
     if name not in BUDGETS:
         raise unknown_name("budget", name, BUDGETS)
     return BUDGETS[name][experiment]

@@ -10,53 +10,32 @@ from adgn.experiments.plan import CellPlan
 from adgn.experiments.records import Cell
 from adgn.experiments.results import ResultsDirectory
 from adgn.experiments.steps import StepOrder, do_step, failed_cell
-from adgn.experiments.taken_over import settings_source
-
-__all__ = ["Callback", "Driver", "Job"]
 
 MAX_DEATHS = 3  # workers that one cell may take with it
 
 
 @dataclass(eq=False)
 class Job:
-    """A cell on its way through its steps.
-
-    Attributes:
-        plan: Its plan.
-        cell: What is known so far.
-        number: Its place in the table of all cells; earlier ones go first.
-        rounds: The last round that is asked for; `None`: all.
-        retry: Whether a failure of before is tried again.
-    """
+    """A cell on its way through its steps."""
 
     plan: CellPlan
-    cell: Cell
-    number: int
-    rounds: int | None = None
-    retry: bool = False
+    cell: Cell  # what is known so far
+    number: int  # its place in the table of all cells; earlier ones go first
+    rounds: int | None = None  # the last round that is asked for; `None`: all
+    retry: bool = False  # whether a failure of before is tried again
     running: bool = False
     deaths: int = 0
 
     @property
-    def failed(self) -> bool:
-        """Whether it is over with a failure."""
-        return self.cell.status == "failed" and not self.retry
-
-    @property
     def step(self) -> int | None:
         """The next step; `None` where nothing is left to do."""
-        if self.failed:
+        if self.cell.status == "failed" and not self.retry:
             return None
         step = self.plan.next_step(self.cell)
         return None if step is None or (self.rounds is not None and step > self.rounds) else step
 
-    @property
-    def alone(self) -> bool:
-        """Whether nothing else may run beside it."""
-        return self.plan.experiment.kind == "seconds"
 
-
-class Callback:
+class ReproductionCallback:
     """Told what happens; override what is of interest."""
 
     def step_begins(self, job: Job, step: int) -> None:
@@ -69,6 +48,7 @@ class Callback:
         """About twice a second."""
 
 
+@dataclass(frozen=True)
 class Driver:
     """Does the steps of jobs, several at a time.
 
@@ -79,21 +59,15 @@ class Driver:
     `asked_to_stop` is set where an interrupt came, see `terminate_as_interrupt`.
     """
 
-    def __init__(
-        self,
-        results: ResultsDirectory,
-        jobs: Sequence[Job],
-        watch: Callback,
-        asked_to_stop: threading.Event,
-    ) -> None:
-        self.results = results
-        self.jobs = jobs
-        self.watch = watch
-        self.asked_to_stop = asked_to_stop
+    results: ResultsDirectory
+    jobs: Sequence[Job]
+    callback: ReproductionCallback
+    asked_to_stop: threading.Event
 
     def run(self, kind: Literal["alone", "together"], workers: int, threads: int) -> None:
-        """Does all steps of one kind of jobs; returns when none is left."""
-        mine = [job for job in self.jobs if job.alone == (kind == "alone")]
+        """Does all steps of one kind of jobs; nothing may run beside a measurement of time."""
+        timed = kind == "alone"
+        mine = [job for job in self.jobs if (job.plan.experiment.kind == "seconds") == timed]
         run_tasks(
             "adgn.experiments.steps:handle",
             workers=workers,
@@ -110,7 +84,7 @@ class Driver:
         """Does a cell that is a whole study; `place` says where its trials run, as for `select`."""
         order = self._begin(job)
         try:
-            outcome = do_step(order, self.asked_to_stop, watch=lambda _: self._poll(), **place)
+            outcome = do_step(order, self.asked_to_stop, callback=lambda _: self._poll(), **place)
         finally:
             job.running = False
         if outcome == "interrupted":  # Ctrl-C came while a run was trained in this process
@@ -120,7 +94,7 @@ class Driver:
     def _poll(self) -> None:
         if self.asked_to_stop.is_set():
             raise KeyboardInterrupt
-        self.watch.tick(self.jobs)
+        self.callback.tick(self.jobs)
 
     def _next(self, jobs: Sequence[Job]) -> Job | None:
         ready = [
@@ -132,18 +106,17 @@ class Driver:
 
     def _must_wait(self, job: Job, step: int) -> bool:
         """Whether the settings that it takes over are still being searched for."""
-        source = settings_source(job.plan) if step == 0 else None
+        source = job.plan.settings_source if step == 0 else None
         return source is not None and any(
             other.plan.label == source.label and other.step == 0 for other in self.jobs
         )
 
     def _begin(self, job: Job) -> StepOrder:
-        plan = job.plan
+        plan, out = job.plan, str(self.results.path.resolve())
         names = (plan.experiment.name, plan.row.key, plan.column.key, plan.budget_name)
-        out = str(self.results.path.resolve())
         order = StepOrder(out, *names, job.step or 0, job.retry)
         job.running = True
-        self.watch.step_begins(job, order.step)
+        self.callback.step_begins(job, order.step)
         return order
 
     def _done(self, job: Job, outcome: str) -> None:
@@ -153,14 +126,14 @@ class Driver:
         step = job.step or 0
         job.retry = False
         self._reload(job)
-        self.watch.step_ends(job, step, outcome)
+        self.callback.step_ends(job, step, outcome)
 
     def _died(self, job: Job, worker: Worker | None) -> None:
         step = job.step or 0
         self._reload(job)
         job.deaths += 1
         if job.deaths < MAX_DEATHS:
-            self.watch.step_ends(job, step, "died")
+            self.callback.step_ends(job, step, "died")
             return
         last = "" if worker is None else f" (the last with code {worker.code})"
         message = (
@@ -170,7 +143,7 @@ class Driver:
         job.retry = False
         job.cell = failed_cell(job.cell, message)
         self.results.write_cell(job.plan, job.cell)
-        self.watch.step_ends(job, step, "failed")
+        self.callback.step_ends(job, step, "failed")
 
     def _reload(self, job: Job) -> None:
         job.running = False

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from statistics import fmean
 
 import torch
 
-from adgn.data import BENCHMARKS, prepare
+from adgn.data import NODE_DATASETS, prepare
 from adgn.data.property import prepare_property
 from adgn.experiments.budgets import find_budget
 from adgn.experiments.definition import Experiment
@@ -13,23 +14,17 @@ from adgn.experiments.plan import CellPlan, planned_columns
 from adgn.experiments.records import FORMAT, Budget, Moments, Outline, Planned, Quoted
 from adgn.tasks.properties import PropertyConfig
 from adgn.tasks.trees import TreeConfig
-from adgn.training import resolve_config, shared_data
+from adgn.training import shared_data
 from adgn.training.tasks import task_entry
-
-__all__ = ["constant_predictor", "outline", "prepare_data"]
 
 SMOKE_NOTE = "This is a check that everything works: the numbers mean nothing."
 Progress = Callable[[int, int], None]
 
 
 def prepare_data(plans: Sequence[CellPlan], progress: Progress | None = None) -> None:
-    """Makes all data sets of some cells ready, once, before workers ask for them.
-
-    Raises:
-        DataError: One is missing and cannot be fetched, or damaged.
-    """
+    """Makes all data sets of some cells ready, once, before workers ask for them."""
     for name in dict.fromkeys(plan.column.task for plan in plans):
-        if name in BENCHMARKS:
+        if name in NODE_DATASETS:
             prepare(name)
     tasks = (plan.base.task for plan in plans)
     for settings in dict.fromkeys(t.settings() for t in tasks if isinstance(t, PropertyConfig)):
@@ -41,21 +36,18 @@ def constant_predictor(plans: Sequence[CellPlan]) -> dict[str, Moments]:
 
     Trees need no data to know it: theirs is there for all columns, asked for or not.
     """
+    trees = [
+        replace(plan, column=column)
+        for plan in plans
+        if isinstance(plan.base.task, TreeConfig)
+        for column in planned_columns(plan.experiment, plan.budget)
+    ]
     constant: dict[str, Moments] = {}
-    for plan in [*plans, *_known_without_data(plans)]:
+    for plan in (*plans, *trees):
         key = plan.column.group or plan.column.key
         if key not in constant and plan.experiment.kind != "seconds":
             constant[key] = Moments(mean=_constant(plan))
     return constant
-
-
-def _known_without_data(plans: Sequence[CellPlan]) -> list[CellPlan]:
-    beside = [
-        replace(plan, column=column)
-        for plan in plans
-        for column in planned_columns(plan.experiment, plan.budget)
-    ]
-    return [plan for plan in beside if isinstance(plan.base.task, TreeConfig)]
 
 
 def _constant(plan: CellPlan) -> float:
@@ -63,14 +55,12 @@ def _constant(plan: CellPlan) -> float:
     if isinstance(task, TreeConfig):
         # Each permutation is asked with every key, so that all 2^radius answers are as frequent.
         return 0.5**task.radius
-    build = task_entry(task.name).build
-    values = []
+    build, device = task_entry(task.name).build, torch.device("cpu")
     with shared_data():
-        for split in plan.protocol.splits or (None,):
-            config = resolve_config(plan.base, {} if split is None else {"task": {"split": split}})
-            data = build(config, torch.device("cpu"), None)
-            values.append(data.constant[plan.experiment.metric.name])
-    return sum(values) / len(values)
+        return fmean(
+            build(plan.config({}, run), device, None).constant[plan.experiment.metric.name]
+            for run in plan.rounds[0]
+        )
 
 
 def outline(
@@ -78,12 +68,8 @@ def outline(
 ) -> Outline:
     """The content of experiment.json.
 
-    Args:
-        experiment: The experiment.
-        budget_name: The budget.
-        rows: Keys of the rows that are run, with what is planned and published for each of their
-            cells, begun or not; the published values of other rows are quoted.
-        constant: The constant predictor by column, or by group of columns.
+    `rows` are keys of those that are run; the published values of others are quoted. `constant` is
+    the constant predictor by column, or by group of columns.
     """
     budget = find_budget(budget_name, experiment.name)
     columns = planned_columns(experiment, budget)
@@ -96,15 +82,10 @@ def outline(
             if any(published.values()):
                 quoted[row.title] = {key: cell for key, cell in published.items() if cell}
             continue
-        planned += [
-            Planned(
-                row=row.key,
-                column=plan.column.key,
-                planned_runs=plan.planned_runs,
-                published=published[plan.column.key],
-            )
-            for plan in plans
-        ]
+        for plan in plans:
+            key, runs = plan.column.key, plan.planned_runs
+            cell = Planned(row=row.key, column=key, planned_runs=runs, published=published[key])
+            planned.append(cell)
     predicted = dict.fromkeys(column.group or column.key for column in columns)
     return Outline(
         format=FORMAT,

@@ -7,33 +7,20 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
-from adgn.experiments.budgets import SEARCH_SEED, Budget, find_budget
+from adgn.experiments.budgets import SEARCH_SEED, Budget, Search, find_budget
 from adgn.experiments.definition import Column, Experiment, Row
 from adgn.experiments.records import FORMAT, Cell, Published
 from adgn.experiments.tables import find_experiment
-from adgn.selection import Protocol, Run, named_space, protocol_of
-from adgn.selection.spaces import SearchSpace, check_space, nested
+from adgn.selection import Protocol, Run, grid_size, named_space, protocol_of
+from adgn.selection.halving import planned_epochs, rungs_of
+from adgn.selection.spaces import check_space, nested
+from adgn.tasks.spaces import SearchSpace
 from adgn.training import TrainConfig, resolve_config
-
-__all__ = ["CellPlan", "plan_cell", "planned_columns"]
 
 
 @dataclass(frozen=True)
 class CellPlan:
-    """What is to be done for one cell under one budget.
-
-    Attributes:
-        experiment: The experiment.
-        row: The row.
-        column: The column.
-        budget_name: The budget's name.
-        budget: What it does in this experiment.
-
-    Example:
-        >>> plan = plan_cell("property", "gcn", "sssp", "laptop")
-        >>> plan.name, plan.planned_runs, len(plan.rounds)
-        ('gcn--sssp', 4, 4)
-    """
+    """What is to be done for one cell under one budget."""
 
     experiment: Experiment
     row: Row
@@ -54,11 +41,8 @@ class CellPlan:
     @cached_property
     def fixed(self) -> dict[str, Any]:
         """Settings of the row and the column, by dotted key."""
-        parts = (
-            self.row.settings,
-            self.column.settings,
-            self.experiment.settings_of(self.row, self.column),
-        )
+        both = self.experiment.settings_of(self.row, self.column)
+        parts = (self.row.settings, self.column.settings, both)
         return {
             f"{section}.{key}": value
             for part in parts
@@ -94,19 +78,68 @@ class CellPlan:
     @cached_property
     def space(self) -> SearchSpace | None:
         """What is searched: what the row or column fixes is not."""
-        search = self.budget.search
-        if search is None:
+        if self.budget.search is None:
             return None
-        named = named_space(search.space, self.column.task, self.row.model)
-        free = {key: values for key, values in named.items() if key not in self.fixed}
-        if not free:  # a study of the one configuration
-            key = next(iter(named))
-            free = {key: [self.fixed[key]]}
-        return check_space(free, self.base.model_dump(mode="json"))
+        most = self.budget.search.most
+        named = named_space(self.budget.search.space, self.column.task, self.row.model)
+        free = {
+            key: [value for value in values if key not in most or value <= most[key]]
+            for key, values in named.items()
+            if key not in self.fixed
+        }
+        one = next(iter(named))  # where nothing is free, a study of the one configuration
+        return check_space(free or {one: [self.fixed[one]]}, self.base.model_dump(mode="json"))
+
+    @cached_property
+    def settings_source(self) -> "CellPlan | None":
+        """The cell whose selected settings this one takes over; `None` where it has its own."""
+        source = self.experiment.settings_from
+        if source is None or self.budget.search is not None:
+            return None
+        column = self.column.group or self.column.key
+        return plan_cell(source, self.row.key, column, self.budget_name)
 
     def config(self, settings: Mapping[str, Any], run: Run) -> TrainConfig:
         """The configuration of a run."""
         return resolve_config(self.base, nested(settings), run.settings())
+
+    @property
+    def tried(self) -> int:
+        """How many configurations the search tries."""
+        search, space = self.budget.search, self.space
+        if search is None or space is None:
+            return 0
+        return min(search.trials or grid_size(space), grid_size(space))
+
+    @cached_property
+    def search_epochs(self) -> int:
+        """How many epochs the search trains, without early stopping."""
+        search = self.budget.search
+        if search is None:
+            return 0
+        usual = protocol_of(self.base)
+        protocol = protocol_of(self.base, usual.seeds[: search.seeds], search.splits)
+        runs, loop = len(protocol.runs()), self.base.loop
+        if search.prune == "none":
+            return self.tried * runs * (search.max_epochs or loop.max_epochs)
+        patience = self.base.stopping.patience
+        rungs = rungs_of(loop.max_epochs, patience, runs, evaluate_every=loop.evaluate_every)
+        return sum(planned_epochs(self.tried, rungs))
+
+    def seconds_left(self, cell: Cell | None) -> float | None:
+        """About how long the cell will take from here on, one thread; `None`: not known."""
+        usual = self.budget.seconds_per_cell
+        if cell is not None and self.next_step(cell) is None:
+            return 0.0
+        times = (
+            [] if cell is None else [run.seconds for run in cell.runs if run.seconds is not None]
+        )
+        if times:  # measured ones are better than the usual ones
+            return sum(times) / len(times) * (self.planned_runs - len(times))
+        if usual is None or self.budget.study_per_cell:
+            return None
+        searched = cell is not None and cell.search is not None
+        return usual + (0.0 if searched else self.search_epochs * self.budget.seconds_per_epoch)
 
     def published(self) -> Published | None:
         """The paper's number."""
@@ -131,7 +164,7 @@ class CellPlan:
 
         A failed cell goes on where it failed.
         """
-        if self.budget.whole_selection or self.experiment.kind == "seconds":
+        if self.budget.study_per_cell or self.experiment.kind == "seconds":
             return None if cell.status == "done" else 0
         if cell.search is None:
             return 0
@@ -145,7 +178,7 @@ class CellPlan:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Changes with everything that scores depend on: cells with another one do not serve."""
+        """Changes with everything that scores depend on."""
         config = self.base.model_dump(mode="json")
         for key in ("device", "checkpoint"):  # without effect on scores
             config.pop(key)
@@ -153,10 +186,10 @@ class CellPlan:
         # Words and estimates do not count, and the settings are part of the configuration above.
         experiment, search = self.experiment, self.budget.search
         budget = {
-            "search": None if search is None else [asdict(search), SEARCH_SEED],
+            "search": None if search is None else [_described(search), SEARCH_SEED],
             "seeds": self.budget.seeds,
             "splits": self.budget.splits,
-            "whole_selection": self.budget.whole_selection,
+            "whole_selection": self.budget.study_per_cell,  # so named in cells that are there
             "timed_epochs": self.budget.timed_epochs,
         }
         about = {
@@ -173,6 +206,13 @@ class CellPlan:
         return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:32]
 
 
+def _described(search: Search) -> dict[str, Any]:
+    """A search as data. What was added later is there only where it is used: the fingerprints of
+    cells that do without it are what they were."""
+    added = {"prune": "none", "most": {}}
+    return {key: value for key, value in asdict(search).items() if value != added.get(key, ...)}
+
+
 def planned_columns(experiment: Experiment, budget: Budget) -> tuple[Column, ...]:
     """The columns of an experiment that a budget fills."""
     layers, keys = budget.layers, budget.columns
@@ -185,7 +225,5 @@ def planned_columns(experiment: Experiment, budget: Budget) -> tuple[Column, ...
 
 def plan_cell(experiment: str, row: str, column: str, budget: str) -> CellPlan:
     """The plan of a cell, by names."""
-    found = find_experiment(experiment)
-    return CellPlan(
-        found, found.row(row), found.column(column), budget, find_budget(budget, experiment)
-    )
+    found, spent = find_experiment(experiment), find_budget(budget, experiment)
+    return CellPlan(found, found.row(row), found.column(column), budget, spent)

@@ -1,48 +1,17 @@
-"""The files of a results directory: one typed schema, by which they are written and read.
-
-reproduction.json                  `Head`
-EXPERIMENT/experiment.json         `Outline`
-EXPERIMENT/cells/ROW--COLUMN.json  `Cell`
-"""
+"""The files of a results directory: one typed schema, by which they are written and read."""
 
 import json
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    ValidationError,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic.functional_validators import AfterValidator, BeforeValidator
 
 from adgn._util.finite import finite_or_none
 from adgn._util.jsontext import parse_json
 from adgn._util.names import check_name
 from adgn.experiments.errors import unwritable
 from adgn.training.files import RUN_AGAIN, write_atomically
-
-__all__ = [
-    "FORMAT",
-    "Cell",
-    "Column",
-    "Curve",
-    "Failure",
-    "Head",
-    "Metric",
-    "Moments",
-    "Outline",
-    "Planned",
-    "Published",
-    "Quoted",
-    "Row",
-    "RunRecord",
-    "SearchRecord",
-    "read_record",
-    "write_record",
-]
 
 FORMAT = 1
 # JSON has no number that is not finite: such a score is written as `None`.
@@ -233,11 +202,7 @@ _R = TypeVar("_R", Head, Outline, Cell)
 
 
 def write_record(path: Path, record: BaseModel) -> None:
-    """Writes a file, whole or not at all.
-
-    Raises:
-        ReproductionError: Its folder cannot be made.
-    """
+    """Writes a file, whole or not at all."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -247,14 +212,7 @@ def write_record(path: Path, record: BaseModel) -> None:
 
 
 def read_record(path: Path, kind: type[_R], error_kind: type[Exception]) -> _R:
-    """Reads and checks a file.
-
-    Args:
-        path: The file.
-        kind: What it holds.
-        error_kind: What is raised where it is damaged or of another format; the message names the
-            file and what to do.
-    """
+    """Reads and checks a file; `error_kind` is raised where it is damaged or of another format."""
     remedy = "put the file back, or move it away and run `adgn reproduce` on the directory again"
     if path.exists() and not path.is_file():  # a pipe would be waited for
         raise error_kind(f"cannot read {path}: it is not a file; {remedy}")

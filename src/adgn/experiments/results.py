@@ -1,26 +1,15 @@
 """A results directory: where everything of a reproduction lies."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
+from typing import Any
 
 from adgn._util.names import check_name
 from adgn._version import __version__
 from adgn.experiments.errors import ReproductionError
 from adgn.experiments.plan import CellPlan
-from adgn.experiments.records import (
-    FORMAT,
-    Cell,
-    Head,
-    Moments,
-    Outline,
-    read_record,
-    write_record,
-)
+from adgn.experiments.records import FORMAT, Cell, Head, Moments, Outline, read_record, write_record
 from adgn.training.files import RUN_AGAIN, write_atomically
-
-__all__ = ["Outdated", "ResultsDirectory"]
-
-Outdated = Callable[[Cell], bool]
 
 
 class ResultsDirectory:
@@ -31,9 +20,6 @@ class ResultsDirectory:
     EXPERIMENT/cells/ROW--COLUMN.json  what was measured, a small file per cell
     EXPERIMENT/work/ROW--COLUMN/       studies and runs of a cell, and the fingerprint of its plan
     EXPERIMENT/outdated/               cells and work of other definitions, moved aside
-
-    Args:
-        path: The directory; it need not exist yet.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -62,42 +48,34 @@ class ResultsDirectory:
         write_record(self.cell_file(plan), cell)
 
     def open(self, budget: str) -> None:
-        """Makes the directory, or checks that it is one of this budget and version.
-
-        Raises:
-            ReproductionError: It is something else, or cannot be written.
-        """
+        """Makes the directory, or checks that it is one of this budget and version."""
         if self.path.exists() and not self.path.is_dir():
             raise ReproductionError(f"--out={self.path} is a file; choose a folder")
-        if self.head_file.exists():
-            found = self._read_head().budget
-            if found != budget:
-                raise ReproductionError(
-                    f"{self.path} holds results of the budget {found!r}, not {budget!r}; "
-                    "choose another --out"
-                )
-        elif self._has_something():
-            raise ReproductionError(
-                f"{self.path} is not empty and has no reproduction.json; choose a new or empty "
-                "--out"
-            )
-        else:
+        if not self.head_file.exists():
+            self._check_empty()
             self._write_head(budget, ())
+        elif (found := self._read_head().budget) != budget:
+            raise ReproductionError(
+                f"{self.path} holds results of the budget {found!r}, not {budget!r}; choose "
+                "another --out"
+            )
 
-    def _has_something(self) -> bool:
+    def _check_empty(self) -> None:
         try:
-            return any(self.path.iterdir())
-        except FileNotFoundError:
-            return False
+            empty = not self.path.exists() or not any(self.path.iterdir())
         except OSError as error:
             raise ReproductionError(
                 f"--out={self.path} cannot be read: {error.strerror or error}; choose another"
             ) from error
+        if not empty:
+            raise ReproductionError(
+                f"{self.path} is not empty and has no reproduction.json; choose a new or empty "
+                "--out"
+            )
 
     def add_experiments(self, budget: str, names: Iterable[str]) -> None:
         """Names experiments in reproduction.json; their files must be there already."""
-        known = self._read_head().experiments
-        self._write_head(budget, (*known, *(name for name in names if name not in known)))
+        self._write_head(budget, tuple(dict.fromkeys((*self._read_head().experiments, *names))))
 
     def _write_head(self, budget: str, experiments: tuple[str, ...]) -> None:
         head = Head(format=FORMAT, adgn=__version__, budget=budget, experiments=experiments)
@@ -106,40 +84,51 @@ class ResultsDirectory:
     def _read_head(self) -> Head:
         return read_record(self.head_file, Head, ReproductionError)
 
-    def begin(self, plan: CellPlan, outdated: Outdated | None = None) -> tuple[Cell, Path | None]:
+    def begin(self, plan: CellPlan, *, source_searches: bool = False) -> tuple[Cell, Path | None]:
         """The cell as it is so far, and where results of another definition were moved, if any.
 
-        Args:
-            plan: The plan of the cell.
-            outdated: Told a cell of the same definition; says whether it does not serve all the
-                same.
+        `source_searches` says that the cell whose settings it takes over is about to search.
         """
-        cell = self._read_cell(plan)
-        moved = None
+        cell, moved = self._read_cell(plan), None
         if cell is not None and (
-            cell.fingerprint != plan.fingerprint or (outdated is not None and outdated(cell))
+            cell.fingerprint != plan.fingerprint
+            or self.settings_outdated(plan, cell, source_searches=source_searches)
         ):
-            moved = self._move_aside(plan, str(cell.fingerprint))
+            moved = self._move(plan.experiment.name, plan.name, str(cell.fingerprint))
             cell = None
         elif self.work_folder(plan).exists() and self._work_of(plan) != plan.fingerprint:
             # Work of another definition: runs in it must not be taken for the cell's own.
-            moved = self._move_aside(plan, self._work_of(plan) or "unknown", cell_too=cell is None)
+            mark = self._work_of(plan) or "unknown"
+            moved = self._move(plan.experiment.name, plan.name, mark, cell_too=cell is None)
+        published = plan.published()
         if cell is None:
             cell = plan.new_cell()
             self.write_cell(plan, cell)
-        elif cell.published != (published := plan.published()):
+        elif cell.published != published:
             # Not measured, and so no reason to measure again: but it may have been corrected.
             cell = cell.model_copy(update={"published": published})
             self.write_cell(plan, cell)
         return cell, moved
 
-    def move_unknown(self, experiment: str, known: Collection[str]) -> list[Path]:
-        """Moves cells aside that the experiment no longer has; gives the folders they are in now.
+    def taken_over_settings(self, plan: CellPlan) -> tuple[dict[str, Any], str]:
+        """The settings of a cell without a search, and in words where they come from."""
+        source = plan.settings_source
+        if source is None:
+            return {}, "no search: the settings of the budget"
+        cell, where = self.cell(source), source.experiment.name
+        if cell is None or not cell.settings:
+            return {}, f"no search, and nothing selected in {where}: the protocol's defaults"
+        settings = {key: value for key, value in cell.settings.items() if key not in plan.fixed}
+        return settings, f"no search: as selected in {where} ({plan.row.key}, {source.column.key})"
 
-        Args:
-            experiment: The experiment's name.
-            known: The names of its cells.
-        """
+    def settings_outdated(self, plan: CellPlan, cell: Cell, *, source_searches: bool) -> bool:
+        """Whether a cell was measured with other settings than it would take over now."""
+        if plan.settings_source is None or cell.search is None:
+            return False
+        return source_searches or cell.settings != self.taken_over_settings(plan)[0]
+
+    def move_unknown(self, experiment: str, known: Collection[str]) -> list[Path]:
+        """Moves cells aside whose names the experiment no longer has; gives their new folders."""
         files = sorted((self.path / experiment / "cells").glob("*--*.json"))
         unknown = [file.stem for file in files if file.stem not in known]
         return [self._move(experiment, name, "unknown") for name in unknown]
@@ -158,25 +147,20 @@ class ResultsDirectory:
         except FileNotFoundError:
             return None
 
-    def _move_aside(self, plan: CellPlan, fingerprint: str, *, cell_too: bool = True) -> Path:
-        return self._move(plan.experiment.name, plan.name, fingerprint, cell_too=cell_too)
-
     def _move(self, experiment: str, name: str, fingerprint: str, *, cell_too: bool = True) -> Path:
         folder = self.path / experiment
         try:
             mark = check_name(fingerprint[:12])
         except ValueError:  # a file had it, which anybody may have written
             mark = "unknown"
-        target = folder / "outdated" / f"{name}-{mark}"
-        number = 1
+        target, number = folder / "outdated" / f"{name}-{mark}", 1
         while target.exists():
             number += 1
-            target = folder / "outdated" / f"{name}-{mark}-{number}"
+            target = target.with_name(f"{name}-{mark}-{number}")
         work, cell = folder / "work" / name, folder / "cells" / f"{name}.json"
         try:
             target.mkdir(parents=True)
-            # The work first: where this is cut short, the cell's file still says what is to be
-            # done.
+            # The work first: where this is cut short, the cell's file still says what to do.
             if work.exists():
                 work.rename(target / "work")
             if cell_too and cell.exists():
@@ -192,12 +176,12 @@ class ResultsDirectory:
         """Writes what the table of an experiment is."""
         write_record(self.path / outline.name / "experiment.json", outline)
 
-    def rows_there(self, experiment: str) -> set[str]:
+    def recorded_rows(self, experiment: str) -> set[str]:
         """Keys of rows that have cells."""
         cells = self.path / experiment / "cells"
         return {file.name.partition("--")[0] for file in cells.glob("*--*.json")}
 
-    def constant_there(self, experiment: str) -> dict[str, Moments]:
+    def recorded_constant(self, experiment: str) -> dict[str, Moments]:
         """The constant predictor in columns that were measured in earlier calls."""
         file = self.path / experiment / "experiment.json"
         return read_record(file, Outline, ReproductionError).constant if file.exists() else {}

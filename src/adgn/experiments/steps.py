@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import cache, partial
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any
 
 import torch
@@ -19,77 +20,46 @@ from adgn.experiments.budgets import SEARCH_SEED, Search
 from adgn.experiments.plan import CellPlan, plan_cell
 from adgn.experiments.records import Cell, Curve, Failure, Moments, RunRecord, SearchRecord
 from adgn.experiments.results import ResultsDirectory
-from adgn.experiments.taken_over import taken_over_settings
-from adgn.selection import (
-    ExecutorError,
-    Run,
-    SelectionResult,
-    StorageError,
-    grid_size,
-    protocol_of,
-    select,
-)
+from adgn.selection import Run, SelectionResult, grid_size, protocol_of, select
+from adgn.selection.errors import ExecutorError, StorageError
 from adgn.selection.executors import Poll
+from adgn.selection.halving import Rung, planned_counts
 from adgn.selection.replicate import StopCallback, held, read_scores, replicate, run_record
 from adgn.selection.worker import WorkerSpec, work
-from adgn.training import (
-    Interrupted,
-    Observer,
-    RunDirectory,
-    TrainConfig,
-    Trainer,
-    shared_data,
-    to_toml,
-    train,
-)
+from adgn.training import Callback, Interrupted, RunDirectory, Trainer, shared_data, to_toml, train
 from adgn.training.tasks import task_entry
 
-__all__ = ["StepOrder", "do_step", "failed_cell", "handle"]
-
 CURVE_POINTS = 120
+_environment = cache(environment)
 _LOCK_SECONDS = 300.0  # the worker of a driver that was killed may still be writing
 
 
 @dataclass(frozen=True)
 class StepOrder:
-    """A step of a cell, by names.
-
-    Attributes:
-        step: 0: the settings, a whole study, or a measurement of time; k: the k-th round of runs.
-        retry: Run trials of the search again that crashed.
-    """
+    """A step of a cell, by names."""
 
     out: str
     experiment: str
     row: str
     column: str
     budget: str
-    step: int
-    retry: bool = False
+    step: int  # 0: the settings, a whole study, or a measurement of time; k: the k-th round of runs
+    retry: bool = False  # run trials of the search again that crashed
 
 
 def handle(message: Mapping[str, Any], stop: threading.Event) -> str:
-    """Does a step as a process of its own, see `adgn._util.processes`.
-
-    `message` is a `StepOrder` and the number of `threads`.
-    """
-    torch.set_num_threads(message["threads"])
-    return do_step(StepOrder(**{k: v for k, v in message.items() if k != "threads"}), stop)
+    """Does a step as a process of its own; `message` is a `StepOrder` and `threads`."""
+    order = dict(message)
+    torch.set_num_threads(order.pop("threads"))
+    return do_step(StepOrder(**order), stop)
 
 
 def do_step(order: StepOrder, stop: threading.Event, **place: Any) -> str:
     """Does a step, or goes on with it; a failure is written into the cell.
 
-    Args:
-        order: Which step.
-        stop: Set when it is to stop at a place from which it can go on.
-        **place: For a cell that is a whole study: where its trials run, as arguments of `select`.
-
-    Returns:
-        `"done"`, `"failed"` or `"interrupted"`.
-
-    Raises:
-        ExecutorError, StorageError: Of the place, not of this cell: all others would fail alike.
+    `stop` is set when it is to stop at a place from which it can go on; `place` says where the
+    trials of a cell run that is a whole study, as arguments of `select`. Errors of the place, which
+    concern all cells, are raised. The answer is `"done"`, `"failed"` or `"interrupted"`.
     """
     plan = plan_cell(order.experiment, order.row, order.column, order.budget)
     results = ResultsDirectory(order.out)
@@ -107,8 +77,7 @@ def do_step(order: StepOrder, stop: threading.Event, **place: Any) -> str:
                 of_all = ExecutorError if place.get("storage") is None else StorageError
                 if isinstance(error, of_all | ExecutorError):
                     raise
-                trace = "".join(traceback.format_exception(error))
-                message = f"{type(error).__name__}: {error}"
+                message, trace = f"{type(error).__name__}: {error}", traceback.format_exc()
                 failed = failed_cell(cell, message, trace, _failed_run(plan, cell, order.step))
                 results.write_cell(plan, failed)
                 return "failed"
@@ -145,29 +114,28 @@ def _states(
     folder = results.work_folder(plan)
     if plan.experiment.kind == "seconds":
         yield _timed(plan, cell, stop)
-    elif plan.budget.whole_selection:
+    elif plan.budget.study_per_cell:
         yield _whole_study(plan, cell, folder / "search", order.retry, place)
     elif order.step == 0:
         yield _with_settings(plan, cell, results, order.retry, stop)
     else:
-        config_of = partial(plan.config, cell.settings)
         for run, result in replicate(
             plan.missing_runs(cell, order.step),
-            config_of,
+            partial(plan.config, cell.settings),
             lambda run: folder / "runs" / run.name,
             should_stop=stop.is_set,
             evaluate_test=True,
         ):
             directory = RunDirectory(folder / "runs" / run.name)
-            cell = _with_run(plan, cell, run, config_of(run), result["scores"], directory)
+            cell = _with_run(plan, cell, run, cell.settings, result["scores"], directory)
             yield cell
 
 
+@dataclass
 class _InProcessExecutor:
     """Runs a study's trials in this process, with the threads that it has."""
 
-    def __init__(self, stop: threading.Event) -> None:
-        self.stop = stop
+    stop: threading.Event
 
     def run(self, spec: WorkerSpec, poll: Poll) -> None:
         work(replace(spec, threads=torch.get_num_threads()), self.stop)
@@ -180,7 +148,7 @@ def _with_settings(
 ) -> Cell:
     search = plan.budget.search
     if search is None:
-        settings, how = taken_over_settings(plan, results)
+        settings, how = results.taken_over_settings(plan)
         return cell.model_copy(update={"search": _no_search(how), "settings": settings})
     seeds = protocol_of(plan.base).seeds[: search.seeds]
     base = plan.base.model_dump(mode="json")
@@ -193,7 +161,8 @@ def _with_settings(
         study=f"{plan.experiment.name}-{plan.name}",
         settings=base,
         search="random",
-        trials=search.trials or grid_size(plan.space or {}),
+        prune=search.prune,
+        trials=plan.tried,
         executor=_InProcessExecutor(stop),
         seeds=seeds,
         splits=search.splits,
@@ -202,7 +171,7 @@ def _with_settings(
         evaluate_test=False,
     )
     shutil.rmtree(folder / "runs", ignore_errors=True)  # large, and not needed
-    about = _search_record(plan, result, _how(plan, search, result.counts["total"], len(seeds)))
+    about = _search_record(plan, result, _how(plan, search, result, len(seeds)))
     return cell.model_copy(update={"search": about, "settings": result.settings})
 
 
@@ -214,7 +183,7 @@ def _select(plan: CellPlan, folder: Path, **options: Any) -> SelectionResult:
 def _search_record(plan: CellPlan, result: SelectionResult, how: str) -> SearchRecord:
     return SearchRecord(
         space=plan.space or {},
-        trials=result.counts["total"],
+        trials=plan.tried,
         failed=result.counts["failed"],
         how=how,
         seconds=result.record["trial_seconds"],
@@ -225,18 +194,17 @@ def _no_search(how: str) -> SearchRecord:
     return SearchRecord(trials=0, failed=0, how=how, seconds=0.0)
 
 
-def _how(plan: CellPlan, search: Search, trials: int, seeds: int) -> str:
-    size = grid_size(plan.space or {})
-    parts = [
-        f"all {size} configurations"
-        if trials >= size
-        else f"random search, {trials} of {size} configurations",
-        f"{seeds} initialisation{'s' if seeds > 1 else ''}",
-    ]
-    if search.splits is not None:
-        several = "" if len(search.splits) == 1 else "s"
-        parts.append(f"split{several} {', '.join(map(str, search.splits))}")
+def _how(plan: CellPlan, search: Search, result: SelectionResult, seeds: int) -> str:
+    size, trials, splits = grid_size(plan.space or {}), plan.tried, search.splits or ()
+    tried = f"all {size}" if trials >= size else f"random search, {trials} of {size}"
+    parts = [f"{tried} configurations", f"{seeds} initialisation{'s' if seeds > 1 else ''}"]
+    if splits:
+        parts.append(f"split{'s' if len(splits) > 1 else ''} {', '.join(map(str, splits))}")
     parts.append(f"at most {search.max_epochs or plan.base.loop.max_epochs} epochs")
+    rungs = [Rung(**rung) for rung in result.record["rungs"]]
+    if rungs:
+        counts = zip(planned_counts(trials, rungs), rungs, strict=True)
+        parts.append("halving: " + ", ".join(f"{count} to {rung}" for count, rung in counts))
     return ", ".join(parts)
 
 
@@ -262,10 +230,10 @@ def _whole_study(
     cell = cell.model_copy(update=found)
     for record in result.record["runs"]:
         run = Run(record["seed"], record["split"])
-        config = plan.config(result.by_split.get(run.split or 0, result.settings), run)
+        settings = result.by_split.get(run.split or 0, result.settings)
         scores = {split: dict(values) for split, values in record["scores"].items()}
         directory = RunDirectory(result.folder / record["folder"])
-        cell = _with_run(plan, cell, run, config, scores, directory)
+        cell = _with_run(plan, cell, run, settings, scores, directory)
     return cell
 
 
@@ -273,19 +241,17 @@ def _with_run(
     plan: CellPlan,
     cell: Cell,
     run: Run,
-    config: TrainConfig,
+    settings: Mapping[str, Any],
     scores: dict[str, dict[str, Any]],
     directory: RunDirectory,
 ) -> Cell:
-    """The cell with one more run. The directory is empty where somebody has cleared it away."""
-    result = directory.result() or {}
+    """The cell with one more run, whose directory may have been cleared away."""
+    config, result = plan.config(settings, run), directory.result() or {}
     notes = list(result.get("notes", ()))
     for extra in task_entry(config.task.name).extra_scores:
         value = scores[extra.split].setdefault(extra.name, extra.value(config, scores[extra.split]))
         notes.append(f"{extra.name.replace('_', ' ')} {value:.{extra.digits}f}")
-    found: dict[str, Any] = {
-        "runs": (*cell.runs, RunRecord(**run_record(run, scores, result))),
-    }
+    found: dict[str, Any] = {"runs": (*cell.runs, RunRecord(**run_record(run, scores, result)))}
     if not cell.runs:
         found |= {
             "config": to_toml(config),
@@ -320,26 +286,21 @@ def _summarised(plan: CellPlan, cell: Cell) -> Cell:
     return cell.model_copy(update=found)
 
 
-_environment = cache(environment)
-
-
 def _summaries(
     plan: CellPlan, by_run: Mapping[Run, Mapping[str, float | None]]
 ) -> dict[str, Moments]:
     scores = {run: read_scores(values) for run, values in by_run.items()}
-    summaries = {
-        name: plan.protocol.summary({run: values[name] for run, values in scores.items()})
-        for name in next(iter(scores.values()))
-    }
-    return {name: Moments(mean=both.mean, std=both.std) for name, both in summaries.items()}
+    found = {}
+    for name in next(iter(scores.values())):
+        both = plan.protocol.summary({run: values[name] for run, values in scores.items()})
+        found[name] = Moments(mean=both.mean, std=both.std)
+    return found
 
 
 def _moments(values: Sequence[float]) -> Moments | None:
     if not values:
         return None
-    mean = sum(values) / len(values)
-    spread = sum((value - mean) ** 2 for value in values)
-    return Moments(mean=mean, std=math.sqrt(spread / (len(values) - 1)) if values[1:] else None)
+    return Moments(mean=fmean(values), std=stdev(values) if len(values) > 1 else None)
 
 
 def _learning_curve(plan: CellPlan, history: list[dict[str, Any]]) -> Curve | None:
@@ -347,29 +308,24 @@ def _learning_curve(plan: CellPlan, history: list[dict[str, Any]]) -> Curve | No
     lines = [line for line in history if "val" in line or "train" in line]
     if not lines:
         return None
-    kept = lines
     if len(lines) > CURVE_POINTS:
         share = (len(lines) - 1) / (CURVE_POINTS - 1)
-        kept = [lines[round(share * number)] for number in range(CURVE_POINTS)]
-    name = plan.experiment.metric.name
-    if "val" not in lines[0]:  # the score is followed on the train split
-        train, val = [line["train"][name] for line in kept], []
-    elif name == "log10_mse_paper":
-        train = [_log10(line["train_loss"]) for line in kept]
-        val = [line["val"][name] for line in kept]
-    else:  # the train accuracy is not measured on the way; the loss is, on both
-        name = "loss"
-        train = [line["train_loss"] for line in kept]
-        val = [line["val"]["loss"] for line in kept]
-    epochs = tuple(line["epoch"] for line in kept)
-    return Curve(metric=name, epochs=epochs, train=tuple(train), val=tuple(val))
+        lines = [lines[round(share * number)] for number in range(CURVE_POINTS)]
+    name, on_train = plan.experiment.metric.name, "val" not in lines[0]
+    if on_train:  # the score is followed on the train split
+        train = [line["train"][name] for line in lines]
+    else:
+        train = [line["train_loss"] for line in lines]
+        if name == "log10_mse_paper":
+            train = [math.log10(loss) if loss else None for loss in train]
+        else:  # the train accuracy is not measured on the way; the loss is, on both
+            name = "loss"
+    val = () if on_train else tuple(line["val"][name] for line in lines)
+    epochs = tuple(line["epoch"] for line in lines)
+    return Curve(metric=name, epochs=epochs, train=tuple(train), val=val)
 
 
-def _log10(value: float | None) -> float | None:
-    return math.log10(value) if value else None
-
-
-class _Clock(Observer):
+class _Clock(Callback):
     def __init__(self) -> None:
         self.times: list[float] = []
 
@@ -382,11 +338,10 @@ def _timed(plan: CellPlan, cell: Cell, stop: threading.Event) -> Cell:
     config = plan.config({"loop.max_epochs": epochs + 1}, Run(plan.base.seed))
     clock = _Clock()
     load = load_average()
-    result = train(config, observers=[clock, StopCallback(stop.is_set)], evaluate_test=False)
+    result = train(config, callbacks=[clock, StopCallback(stop.is_set)], evaluate_test=False)
     seconds = [after - before for before, after in zip(clock.times, clock.times[1:], strict=False)]
-    record = RunRecord(
-        seed=config.seed, epochs=epochs, best_epoch=result.best_epoch, seconds=sum(seconds)
-    )
+    best, total = result.best_epoch, sum(seconds)
+    record = RunRecord(seed=config.seed, epochs=epochs, best_epoch=best, seconds=total)
     cell = _summarised(plan, cell.model_copy(update={"runs": (record,)}))
     measured = {
         "search": _no_search(f"no search; {epochs} epochs timed after a first one"),

@@ -1,46 +1,31 @@
 """Tables of results and of plans, as text."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from adgn.experiments.api import plan_cells
 from adgn.experiments.budgets import BUDGETS
 from adgn.experiments.driver import Job
 from adgn.experiments.plan import CellPlan
-from adgn.experiments.records import Moments
-from adgn.selection import grid_size
-
-__all__ = ["Listing", "listing", "shown_score", "summary_tables"]
+from adgn.experiments.records import Cell, Moments
+from adgn.experiments.results import ResultsDirectory
 
 Table = tuple[str, list[str], list[list[str]]]
 
 
 @dataclass(frozen=True)
 class Listing:
-    """What `adgn reproduce --list` says about an experiment.
-
-    Attributes:
-        title: Its name and title.
-        summary: What it is.
-        about: Pairs of a label and a text: rows, columns, and what each budget does.
-        budgets: For each budget its name, cells, configurations, runs and time.
-    """
+    """What `adgn reproduce --list` says about an experiment."""
 
     title: str
     summary: str
-    about: list[list[str]]
-    budgets: list[list[str]]
+    about: list[list[str]]  # a label and a text: rows, columns, and what each budget does
+    budgets: list[list[str]]  # name, cells, configurations, runs and time
 
 
 def shown_score(plan: CellPlan, score: Moments | None) -> str:
-    """A score with its spread, in the unit that people read.
-
-    Example:
-        >>> from adgn.experiments.plan import plan_cell
-        >>> plan = plan_cell("benchmarks", "gcn", "photo", "smoke")
-        >>> shown_score(plan, Moments(mean=0.5, std=0.1))
-        '50.00 ± 10.00'
-    """
+    """A score with its spread, in the unit that people read: `50.00 ± 10.00`."""
     if score is None:
         return "–"
     unit = plan.experiment.metric.unit
@@ -79,46 +64,52 @@ def listing(
     experiments: Sequence[str],
     models: Sequence[str] | None,
     columns: Sequence[str] | None = None,
+    places: Mapping[str, Path] | None = None,
 ) -> Iterator[Listing]:
-    """Per experiment a title, what it is, its outline and what budgets do, and their size."""
+    """What there is to reproduce, per experiment.
+
+    `places` has the results directories by budget, whose records say how much is done.
+    """
     # The full budget has all columns; another may have fewer, which is no mistake here.
     chosen = plan_cells(experiments, "paper", models, columns)
-    keys = {(plan.experiment.name, plan.column.key) for plan in chosen}
-    everything = {
-        budget: [
-            plan
-            for plan in plan_cells(experiments, budget, models)
-            if (plan.experiment.name, plan.column.key) in keys
-        ]
-        for budget in BUDGETS
-    }
-    for name in dict.fromkeys(plan.experiment.name for plan in everything["paper"]):
-        mine = {
-            budget: [plan for plan in plans if plan.experiment.name == name]
-            for budget, plans in everything.items()
-        }
-        experiment = mine["paper"][0].experiment
-        about = [
-            ["rows", ", ".join(dict.fromkeys(plan.row.key for plan in mine["paper"]))],
-            ["columns", ", ".join(dict.fromkeys(plan.column.key for plan in mine["paper"]))],
-        ]
-        about += [[budget, plans[0].budget.text] for budget, plans in mine.items() if plans]
-        budgets = [_budget_line(budget, plans) for budget, plans in mine.items() if plans]
-        yield Listing(f"{name}: {experiment.title}", experiment.summary, about, budgets)
+    for experiment in {plan.experiment.name: plan.experiment for plan in chosen}.values():
+        mine = [plan for plan in chosen if plan.experiment is experiment]
+        rows, keys = (
+            list(dict.fromkeys(names))
+            for names in ((p.row.key for p in mine), (p.column.key for p in mine))
+        )
+        about = [["rows", ", ".join(rows)], ["columns", ", ".join(keys)]]
+        budgets = []
+        for budget in BUDGETS:
+            every = plan_cells([experiment.name], budget)
+            plans = [plan for plan in every if plan.row.key in rows and plan.column.key in keys]
+            if plans:
+                about.append([budget, plans[0].budget.text])
+                budgets.append(_budget_line(budget, plans, (places or {}).get(budget)))
+        title = f"{experiment.name}: {experiment.title}"
+        yield Listing(title, experiment.summary, about, budgets)
 
 
-def _budget_line(budget: str, plans: Sequence[CellPlan]) -> list[str]:
-    trials = sum(_trials(plan) for plan in plans)
+def _budget_line(budget: str, plans: Sequence[CellPlan], place: Path | None) -> list[str]:
+    tried = sum(plan.tried for plan in plans)
     runs = sum(plan.planned_runs for plan in plans)
-    seconds = plans[0].budget.seconds_per_cell
-    time = "unknown" if seconds is None else f"{len(plans) * seconds / 3600:.1f} h"
-    if seconds is not None:
-        time += " on all cores" if plans[0].experiment.kind == "seconds" else " on one core"
-    return [budget, str(len(plans)), str(trials), str(runs), time]
+    whole = [plan.seconds_left(None) for plan in plans]
+    cells: list[Cell | None] = [None] * len(plans)
+    if place is not None and place.exists():
+        results = ResultsDirectory(place)
+        cells = [results.cell(plan) for plan in plans]
+    used = sum(seconds_used(cell) for cell in cells if cell is not None)
+    left = [plan.seconds_left(cell) for plan, cell in zip(plans, cells, strict=True)]
+    hours = [_hours(whole), _hours([used]), _hours(left)]
+    return [budget, str(len(plans)), str(tried), str(runs), *hours]
 
 
-def _trials(plan: CellPlan) -> int:
-    search, space = plan.budget.search, plan.space
-    if search is None or space is None:
-        return 0
-    return min(search.trials or grid_size(space), grid_size(space))
+def seconds_used(cell: Cell) -> float:
+    """What the search and the runs of a cell have taken so far, by its records."""
+    searched = cell.search.seconds if cell.search is not None else None
+    return (searched or 0.0) + sum(run.seconds or 0.0 for run in cell.runs)
+
+
+def _hours(seconds: Sequence[float | None]) -> str:
+    known = [part for part in seconds if part is not None]
+    return f"{sum(known) / 3600:.1f} h" if len(known) == len(seconds) else "unknown"

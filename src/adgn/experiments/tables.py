@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from adgn._util.suggestions import unknown_name
-from adgn.data import BENCHMARKS, TARGETS
+from adgn.data import NODE_DATASETS, TARGETS
 from adgn.experiments.definition import Column, Experiment, Metric, Row
 from adgn.experiments.records import Published
 from adgn.nn import model_spec
@@ -14,8 +14,6 @@ from adgn.tasks.published import published_tables
 from adgn.tasks.trees import tree_layers
 from adgn.training import TrainConfig
 
-__all__ = ["EXPERIMENTS", "find_experiment"]
-
 MISLABELLED = (
     "The published columns are mislabelled: the reference implementation read the label columns in "
     "another order than they were written. The published “SSSP” is the Laplacian target (one hop, "
@@ -23,30 +21,30 @@ MISLABELLED = (
     "was never trained. Columns have their true names here; each published number stands with the "
     "target that it was measured on."
 )
+LOG_ERROR = Metric(name="log10_mse_paper", title="log10 of the mean squared error")
+SECONDS = Metric(name="seconds", title="seconds per epoch", unit="s", split="train")
 ACCURACY = Metric(name="accuracy", title="test accuracy", higher_is_better=True, unit="%")
 TREES = "tree-neighbors-match"
 
 
 def _baselines(*models: str) -> tuple[Row, ...]:
-    """A row per model, by its usual title."""
     return tuple(Row(key=name, title=model_spec(name).title, model=name) for name in models)
 
 
 def _adgn(key: str, title: str, **options: object) -> Row:
-    """A row of A-DGN with some of its options."""
     return Row(key=key, title=title, model="adgn", settings={"model": options})
 
 
-def _randomised(key: str, title: str, phi: str, *values: tuple[float, float]) -> Row:
+def _randomised(phi: str, *values: tuple[float, float]) -> Row:
     """A row whose published values are comments in the paper's LaTeX source."""
-    options = {"phi": phi, "weight_sharing": True, "train_recurrent": False}
-    called = "Our fix (GCN)" if phi == "gcn" else "Our fix"
+    key, gcn = ("adgn-random-gcn", " (GCN)") if phi == "gcn" else ("adgn-random", "")
+    row = _adgn(key, f"A-DGN randomised{gcn}", phi=phi, weight_sharing=True, train_recurrent=False)
     columns = {"diameter": "Diameter", "laplacian": "SSSP", "sssp": "Eccentricity"}
     quotes = {
-        target: Published(mean=mean, std=std, row=called, column=column)
+        target: Published(mean=mean, std=std, row=f"Our fix{gcn}", column=column)
         for (target, column), (mean, std) in zip(columns.items(), values, strict=True)
     }
-    return _adgn(key, title, **options).model_copy(update={"quotes": quotes})
+    return row.model_copy(update={"quotes": quotes})
 
 
 def _property_column(target: str) -> Column:
@@ -55,35 +53,34 @@ def _property_column(target: str) -> Column:
     return Column(key=target, title=target, task=target, note=note)
 
 
+def _node_columns(*names: str) -> tuple[Column, ...]:
+    return tuple(Column(key=name, title=NODE_DATASETS[name].title, task=name) for name in names)
+
+
 def _published_time(row: Row, column: Column, config: TrainConfig) -> Published | None:
     title = TARGETS[column.task].published_as
     if title is None:
         return None
     table = published_tables()["graph_property_prediction_seconds_per_epoch"]["rows"]
-    cell = table[row.title][title]
-    return Published(mean=cell["mean"], std=cell["std"], row=row.title, column=title)
+    return Published(**table[row.title][title], row=row.title, column=title)
 
 
 def _quoted(table: str, columns: tuple[Column, ...], rows: tuple[Row, ...]) -> dict[str, Any]:
     """The rows of a published table in percent that an experiment does not run."""
+
+    def quoted(title: str, column: str, cell: Mapping[str, float]) -> Published:
+        shares = {key: value / 100 for key, value in cell.items()}
+        return Published(**shares, row=title, column=column)
+
     run = {row.title for row in rows}
     return {
-        title: {
-            column.key: Published(
-                mean=cells[column.title]["mean"] / 100,
-                std=cells[column.title]["std"] / 100,
-                row=title,
-                column=column.title,
-            )
-            for column in columns
-        }
+        title: {column.key: quoted(title, column.title, cells[column.title]) for column in columns}
         for title, cells in published_tables()[table]["rows"].items()
         if title not in run
     }
 
 
-def _over_depth(datasets: tuple[Column, ...], layers: tuple[int, ...]) -> tuple[Column, ...]:
-    """A column per data set and number of layers."""
+def _over_depth(datasets: tuple[Column, ...], *layers: int) -> tuple[Column, ...]:
     return tuple(
         Column(
             key=f"{dataset.key}-{count}",
@@ -116,23 +113,15 @@ PROPERTY_ROWS = (
     _adgn("adgn-ws-gcn", "A-DGN ws (GCN)", phi="gcn", weight_sharing=True),
     _adgn("adgn-ldw-gcn", "A-DGN ldw (GCN)", phi="gcn", weight_sharing=False),
 )
-NODE_ADGN = (
-    _adgn("adgn-sum", "A-DGN", phi="sum"),
-    _adgn("adgn-gcn", "A-DGN (GCN)", phi="gcn"),
-)
+NODE_ADGN = (_adgn("adgn-sum", "A-DGN", phi="sum"), _adgn("adgn-gcn", "A-DGN (GCN)", phi="gcn"))
 NODE_ROWS = (*_baselines("gcn", "gat", "graphsage", "gin", "gcnii", "dgc", "grand"), *NODE_ADGN)
 HETEROPHILY_ROWS = (*NODE_ADGN, *_baselines("mlp", "gcn", "gat", "graphsage", "gcnii"))
-NODE_GRAPHS, HETEROPHILIC = (
-    tuple(Column(key=name, title=BENCHMARKS[name].title, task=name) for name in names)
-    for names in (
-        ("pubmed", "cs", "physics", "computers", "photo"),
-        ("chameleon", "squirrel", "actor", "cornell", "texas", "wisconsin"),
-    )
-)
+NODE_GRAPHS = _node_columns("pubmed", "cs", "physics", "computers", "photo")
+HETEROPHILIC = _node_columns("chameleon", "squirrel", "actor", "cornell", "texas", "wisconsin")
 DEFECTS = tuple(
     f"{column.title}: {defect}."
     for column in HETEROPHILIC
-    for defect in BENCHMARKS[column.key].defects
+    for defect in NODE_DATASETS[column.key].defects
 )
 
 _ALL = (
@@ -142,21 +131,11 @@ _ALL = (
         summary="A property of each node or graph that depends on distant nodes, on random graphs "
         "of 25 to 34 nodes: log10 of the mean squared error on the test graphs.",
         kind="scores",
-        metric=Metric(
-            name="log10_mse_paper",
-            title="log10 of the mean squared error",
-            higher_is_better=False,
-        ),
+        metric=LOG_ERROR,
         rows=(
             *PROPERTY_ROWS,
-            _randomised(
-                *("adgn-random", "A-DGN randomised", "sum"),
-                *((0.1243, 0.0626), (-1.2731, 0.1622), (0.8061, 0.01877)),
-            ),
-            _randomised(
-                *("adgn-random-gcn", "A-DGN randomised (GCN)", "gcn"),
-                *((0.5549, 0.2156), (-0.9510, 0.0511), (0.7649, 0.0108)),
-            ),
+            _randomised("sum", (0.1243, 0.0626), (-1.2731, 0.1622), (0.8061, 0.01877)),
+            _randomised("gcn", (0.5549, 0.2156), (-0.9510, 0.0511), (0.7649, 0.0108)),
         ),
         columns=PROPERTIES,
         notes=(
@@ -173,13 +152,7 @@ _ALL = (
         summary="Seconds per epoch (5120 train graphs in batches of 512, and the validation score) "
         "with 20 layers of 30 units.",
         kind="seconds",
-        metric=Metric(
-            name="seconds",
-            title="seconds per epoch",
-            higher_is_better=False,
-            unit="s",
-            split="train",
-        ),
+        metric=SECONDS,
         rows=PROPERTY_ROWS,
         columns=PROPERTIES,
         notes=(
@@ -252,7 +225,7 @@ _ALL = (
         kind="depth",
         metric=ACCURACY,
         rows=NODE_ROWS,
-        columns=_over_depth(NODE_GRAPHS, (1, 2, 3, 5, 10, 20, 30)),
+        columns=_over_depth(NODE_GRAPHS, 1, 2, 3, 5, 10, 20, 30),
         notes=("The paper has a figure of this, and no numbers.",),
         published=lambda row, column, config: None,
         settings_from="benchmarks",
@@ -264,7 +237,7 @@ _ALL = (
         kind="depth",
         metric=ACCURACY,
         rows=NODE_ADGN,
-        columns=_over_depth(HETEROPHILIC, (2, 4, 8, 16, 32, 64)),
+        columns=_over_depth(HETEROPHILIC, 2, 4, 8, 16, 32, 64),
         notes=(
             "The paper has a figure of this, and no numbers; the numbers of layers are those of "
             "its reference implementation.",
@@ -278,13 +251,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {experiment.name: experiment for experim
 
 
 def find_experiment(name: str) -> Experiment:
-    """The experiment of this name.
-
-    Example:
-        >>> find_experiment("heterophilly")
-        Traceback (most recent call last):
-        ValueError: experiment='heterophilly' is not known. Did you mean 'heterophily'? ...
-    """
+    """The experiment of this name."""
     if name not in EXPERIMENTS:
         raise unknown_name("experiment", name, EXPERIMENTS)
     return EXPERIMENTS[name]

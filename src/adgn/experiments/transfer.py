@@ -12,7 +12,7 @@ from adgn.analysis import weight_gradients
 from adgn.data import GraphTransfer
 from adgn.graph import GraphBlocks
 from adgn.nn import GraphNetwork
-from adgn.training import LearnedNothingWarning, Observer, RunResult, train
+from adgn.training import Callback, LearnedNothingWarning, RunResult, train
 
 DISTANCES = (5, 10, 20, 50)
 MODELS = ("adgn", "gcn")
@@ -20,25 +20,14 @@ MODELS = ("adgn", "gcn")
 
 @dataclass(frozen=True)
 class TransferOutcome:
-    """What one model did at one distance.
-
-    Attributes:
-        model: The model's name.
-        distance: Edges between the two ends of the line.
-        num_layers: The depth, the same for all models.
-        error: The mean squared error on test lines.
-        constant: That of always answering the mean.
-        gradient: The norm of the loss's gradient in the weights of each layer, after training.
-        epochs: Passes over the train lines.
-        seconds: How long it trained.
-    """
+    """What one model did at one distance."""
 
     model: str
-    distance: int
-    num_layers: int
-    error: float
-    constant: float
-    gradient: Tensor
+    distance: int  # edges between the two ends of the line
+    num_layers: int  # the same for all models
+    error: float  # the mean squared error on test lines
+    constant: float  # that of always answering the mean
+    gradient: Tensor  # the norm of the loss's gradient in the weights of each layer
     epochs: int
     seconds: float
 
@@ -48,7 +37,7 @@ class TransferOutcome:
         return self.error < 0.1 * self.constant
 
 
-Callbacks = Callable[[str], AbstractContextManager[Sequence[Observer]]]
+Callbacks = Callable[[str], AbstractContextManager[Sequence[Callback]]]
 
 
 def run_transfer(
@@ -57,21 +46,13 @@ def run_transfer(
     *,
     epochs: int = 10,
     seed: int = 0,
-    watch: Callbacks = lambda _: nullcontext(()),
+    callbacks_for: Callbacks = lambda _: nullcontext(()),
 ) -> Iterator[TransferOutcome]:
-    """Trains each model at each distance on the line and yields the outcomes as they come.
-
-    Args:
-        distances: Edges between the ends of the line.
-        models: Names of models; each gets the same depth, width, data and optimiser.
-        epochs: Passes over the 1000 train lines.
-        seed: Of weights and data.
-        watch: Given a label, a context with observers of the training.
-    """
+    """Trains each model at each distance, with the same depth, width, data and optimiser."""
     for distance in distances:
         for model in models:
             with (
-                watch(f"{model}, distance {distance}") as observers,
+                callbacks_for(f"{model}, distance {distance}") as callbacks,
                 warnings.catch_warnings(),
             ):
                 # That a model learns no more than a constant is what the outcome shows.
@@ -82,7 +63,7 @@ def run_transfer(
                     model={"name": model},
                     loop={"max_epochs": epochs, "evaluate_every": 5},
                     seed=seed,
-                    observers=observers,
+                    callbacks=callbacks,
                 )
             yield _outcome(result, model, distance)
 

@@ -10,25 +10,7 @@ from adgn.graph.kernels import multiply_reference
 from adgn.graph.layout import EdgeLayout
 from adgn.graph.operator import CSR, SparseOperator, SparsePattern
 
-__all__ = [
-    "CSR",
-    "Adjacency",
-    "Backend",
-    "EdgeLayout",
-    "EdgeOperator",
-    "GraphBlocks",
-    "Operator",
-    "SelectedGraphs",
-    "SparseOperator",
-    "SparsePattern",
-    "backend",
-    "cache_info",
-    "clear_cache",
-    "edge_list",
-    "edge_operator",
-    "edges_with_loops",
-    "graph_operator",
-    "multiply_reference",
-    "set_backend",
-    "sparse_features",
-]
+__all__ = ["CSR", "Adjacency", "Backend", "EdgeLayout", "EdgeOperator", "GraphBlocks", "Operator"]
+__all__ += ["SelectedGraphs", "SparseOperator", "SparsePattern", "backend", "cache_info"]
+__all__ += ["clear_cache", "edge_list", "edge_operator", "edges_with_loops", "graph_operator"]
+__all__ += ["multiply_reference", "set_backend", "sparse_features"]

@@ -7,9 +7,9 @@ from torch import Tensor
 from torch.autograd import forward_ad
 from torch_geometric import EdgeIndex
 
-from adgn._util.suggestions import unknown_name
 from adgn.graph.cache import cached
 from adgn.graph.checks import (
+    check_choice,
     check_edge_index,
     check_edge_weight,
     check_entries,
@@ -60,7 +60,6 @@ def graph_operator(
             or torch's default dtype and the edges' device.
 
     Example:
-        >>> import torch
         >>> edge_index = torch.tensor([[0, 1], [1, 0]])
         >>> graph_operator(edge_index, num_nodes=2, normalization="gcn").to_dense()
         tensor([[0.5000, 0.5000],
@@ -82,12 +81,10 @@ def graph_operator(
         dtype = torch.get_default_dtype() if like is None else like.dtype
         operator = edge_index.operator(normalization, dtype)
         return _checked_operator(operator, None, num_nodes, like)
-    if isinstance(edge_index, Tensor) and edge_index.layout not in (
-        torch.strided,
-        *SPARSE_LAYOUTS,
-    ):
+    layout = getattr(edge_index, "layout", torch.strided)
+    if layout not in (torch.strided, *SPARSE_LAYOUTS):
         raise TypeError(
-            f"edge_index has layout {edge_index.layout}; sparse matrices may be "
+            f"edge_index has layout {layout}; sparse matrices may be "
             f"{', '.join(map(str, SPARSE_LAYOUTS))}: pass edge_index.to_sparse_csr()"
         )
     if not isinstance(edge_index, Tensor):
@@ -96,8 +93,7 @@ def graph_operator(
             "torch_geometric.EdgeIndex, a torch sparse tensor or a SparseOperator (a "
             "torch_sparse.SparseTensor converts with .to_torch_sparse_csr_tensor())"
         )
-    if normalization not in NORMALIZATIONS:
-        raise unknown_name("normalization", normalization, NORMALIZATIONS)
+    check_choice("normalization", normalization, NORMALIZATIONS)
     if like is not None:
         check_same_place("edge_index", edge_index, "x", like)
     if edge_index.layout in SPARSE_LAYOUTS:
@@ -114,7 +110,6 @@ def sparse_features(x: Tensor) -> SparseOperator:
     """A CSR feature matrix as an operator, with the transpose that the encoder's gradient needs.
 
     Example:
-        >>> import torch
         >>> x = torch.tensor([[0.0, 2.0], [0.0, 0.0]])
         >>> sparse = torch.sparse_csr_tensor([0, 1, 1], [1], [2.0], (2, 2), check_invariants=True)
         >>> bool((sparse_features(sparse) @ torch.eye(2) == x).all())
@@ -215,7 +210,6 @@ def entries(matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     All are checked, for torch makes sparse tensors unchecked.
 
     Example:
-        >>> import torch
         >>> row, col, value = entries(torch.tensor([[0.0, 7.0], [0.0, 0.0]]).to_sparse_csr())
         >>> row.tolist(), col.tolist(), value.tolist()
         ([0], [1], [7.0])

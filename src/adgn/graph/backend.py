@@ -4,7 +4,6 @@ import itertools
 import logging
 import os
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Literal
 
 import torch
@@ -31,13 +30,6 @@ class Backend:
         instruction_set: What the native kernels are compiled for: `"avx512"`, `"avx2"` or
             `"baseline"`; empty for torch.
         threads: How many threads are used at most: torch's setting.
-
-    Example:
-        >>> from adgn.graph import set_backend
-        >>> with set_backend("torch"):
-        ...     found = backend()
-        >>> found.name, found.instruction_set
-        ('torch', '')
     """
 
     name: Literal["native", "torch"]
@@ -55,7 +47,6 @@ class set_backend:  # noqa: N801 - used like torch.set_grad_enabled
             variable `ADGN_BACKEND` sets it at the start; without it, `"auto"`.
 
     Example:
-        >>> from adgn.graph import backend, set_backend
         >>> with set_backend("torch"):
         ...     backend().name
         'torch'
@@ -73,12 +64,7 @@ class set_backend:  # noqa: N801 - used like torch.set_grad_enabled
     def __enter__(self) -> None:
         """The choice was made when the object was."""
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         global _setting
         _setting = self._before
 
@@ -87,7 +73,6 @@ def backend() -> Backend:
     """Which kernels serve CPU tensors of 32 or 64 bits, and why.
 
     Example:
-        >>> from adgn.graph import backend
         >>> backend().name in ("native", "torch")
         True
     """

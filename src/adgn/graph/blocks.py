@@ -5,29 +5,25 @@ from torch import Tensor
 
 from adgn.graph.adjacency import graph_operator
 from adgn.graph.backend import native_library
+from adgn.graph.cache import lazy_property, outside_transforms
 from adgn.graph.checks import check_edge_index, check_edge_weight, check_same_place
 from adgn.graph.layout import Normalization
 from adgn.graph.native import calls
 from adgn.graph.operator import CSR, SparseOperator, SparsePattern
-from adgn.graph.outside_transforms import outside_transforms
-from adgn.graph.remember import lazy_property
 
 
 class GraphBlocks:
     """Many graphs side by side, from which batches are taken without sorting or normalising again.
 
     The operator of all graphs together is block-diagonal and built once; the operator of a batch
-    consists of rows of it, moved to their new places.
+    consists of rows of it, moved to their new places. The arguments are copied.
 
     Args:
         edge_index: `[2, E]`; the edges of all graphs, each node numbered among all nodes.
         node_ptr: `[graphs + 1]`; graph `g` has the nodes `node_ptr[g]` to `node_ptr[g + 1] - 1`.
         edge_weight: `[E]`, optional; of the dtype of the states that will be multiplied.
 
-    All of them are copied: what is written into them later is not seen.
-
     Example:
-        >>> import torch
         >>> edges = torch.tensor([[0, 1, 2], [1, 0, 3]])  # graph 0: 0 ↔ 1, graph 1: 2 → 3
         >>> blocks = GraphBlocks(edges, torch.tensor([0, 2, 4]))
         >>> second = blocks.select(torch.tensor([1]))
@@ -77,13 +73,8 @@ class GraphBlocks:
         key = (normalization, dtype)
         if key not in self._operators:
             like = torch.empty(0, dtype=dtype, device=self.edge_index.device)
-            whole = graph_operator(
-                self.edge_index,
-                self.edge_weight,
-                num_nodes=self.num_nodes,
-                normalization=normalization,
-                like=like,
-            )
+            graph, nodes = (self.edge_index, self.edge_weight), self.num_nodes
+            whole = graph_operator(*graph, num_nodes=nodes, normalization=normalization, like=like)
             _ = whole.transposed_value  # now, so that no batch has to turn values over
             self._operators[key] = whole
         return self._operators[key]
@@ -113,7 +104,6 @@ class SelectedGraphs:
         num_nodes: The number `N` of nodes in the batch.
 
     Example:
-        >>> import torch
         >>> edges = torch.tensor([[0, 1, 2], [1, 0, 3]])  # graph 0: 0 ↔ 1, graph 1: 2 → 3
         >>> blocks = GraphBlocks(edges, torch.tensor([0, 2, 4]))
         >>> swapped = blocks.select(torch.tensor([1, 0]))

@@ -1,31 +1,93 @@
-"""Operators that were built, remembered for as long as the tensors they were built from live."""
+"""Results that are worked out once: of an object for good, of tensors until they change or end."""
 
 import os
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
-from typing import Any, TypeVar
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from typing import Any, Generic, TypeVar, overload
 
+import torch
 from torch import Tensor
+from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch_geometric import EdgeIndex
 
 from adgn.graph.native.buffers import buffers
-from adgn.graph.outside_transforms import outside_transforms
-from adgn.graph.remember import tensor_state
 
-Built = TypeVar("Built")
+Result = TypeVar("Result")
 _Entries = OrderedDict[Hashable, tuple[Any, Any]]  # state and weak references, and what was built
 _PER_TENSOR = 16  # variants of one graph
 
 
-class TensorCache:
-    """Remembers what was built from tensors, by identity and state of each tensor.
+@contextmanager
+def outside_transforms(*made_from: Tensor) -> Iterator[None]:
+    """What is computed inside from `made_from` can be used after the active transform has ended.
 
-    A tensor that is passed again is recognised by being the same object in the same state; a
-    tensor changed in place is in another state (torch counts in-place writes) and is not, nor is
-    one whose `data` is another tensor's now. Writes that torch cannot count, through `tensor.data`
-    or shared NumPy memory, are not seen: call `clear` after such a write. Nothing here keeps a
-    tensor alive.
+    In inference mode results could never be saved for a backward pass, and inside `torch.func.grad`
+    and the like they would belong to that transform alone. Where a tensor that goes in belongs to a
+    transform itself, nothing can be done, and nothing is.
+    """
+    if any(torch._C._functorch.is_functorch_wrapped_tensor(tensor) for tensor in made_from):
+        yield
+        return
+    with torch.inference_mode(False), temporarily_clear_interpreter_stack():
+        yield
+
+
+class lazy_property(Generic[Result]):  # noqa: N801 - used like functools.cached_property
+    """A property that is worked out at its first use, without a lock.
+
+    Up to Python 3.11 `functools.cached_property` holds a lock while it works, and a process forked
+    at that moment would wait for it for ever.
+    """
+
+    def __init__(self, work_out: Callable[[Any], Result]) -> None:
+        self.work_out = work_out
+        self.__doc__ = work_out.__doc__
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> "lazy_property[Result]": ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> Result: ...
+    def __get__(self, instance: object | None, owner: type) -> "lazy_property[Result] | Result":
+        if instance is None:
+            return self
+        result = self.work_out(instance)
+        # The entry hides this descriptor from now on.
+        first: Result = instance.__dict__.setdefault(self.work_out.__name__, result)
+        return first
+
+
+def tensor_state(tensor: Tensor) -> Hashable | None:
+    """What differs after every write that torch counts and after `tensor.data = other`.
+
+    `None` where nothing is known of writes: for tensors made in inference mode, and inside
+    `torch.func`. The state keeps no memory alive.
+    """
+    if tensor.is_inference() or torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        return None
+    if isinstance(tensor, EdgeIndex):  # wraps a tensor that can be written to itself
+        inner = tensor.as_tensor()
+        return tensor._version, inner._version, *_memory(inner)
+    if tensor.layout == torch.sparse_coo:
+        return tensor._version, *_memory(tensor._indices()), *_memory(tensor._values())
+    entries = tensor if tensor.layout == torch.strided else tensor.values()
+    return tensor._version, *_memory(entries)
+
+
+def _memory(tensor: Tensor) -> tuple[Hashable, ...]:
+    """Where and how the numbers lie; a weak reference keeps an address from being used again."""
+    storage = StorageWeakRef(tensor.untyped_storage())  # type: ignore[no-untyped-call]
+    return storage, tensor.storage_offset(), tensor.shape, tensor.stride()
+
+
+class TensorCache:
+    """Remembers what was built from tensors, by identity and state (`tensor_state`) of each.
+
+    Writes that torch cannot count, through `tensor.data` or shared NumPy memory, are not seen: call
+    `clear` after such a write. Nothing here keeps a tensor alive.
     """
 
     def __init__(self) -> None:
@@ -36,7 +98,9 @@ class TensorCache:
         self.hits = 0
         self.misses = 0
 
-    def get(self, tensors: tuple[Tensor, ...], key: Hashable, build: Callable[[], Built]) -> Built:
+    def get(
+        self, tensors: tuple[Tensor, ...], key: Hashable, build: Callable[[], Result]
+    ) -> Result:
         """What `build` returns, built at the first call with these tensors and this key."""
         owner, *others = tensors
         full_key = (key, *(id(other) for other in others))
@@ -48,13 +112,11 @@ class TensorCache:
             known = entries.get(full_key)
             if known is not None:
                 (known_state, known_others), built = known
-                if known_state == state and all(
-                    reference() is other
-                    for reference, other in zip(known_others, others, strict=True)
-                ):
+                same = (ref() is other for ref, other in zip(known_others, others, strict=True))
+                if known_state == state and all(same):
                     self.hits += 1
                     entries.move_to_end(full_key)
-                    result: Built = built
+                    result: Result = built
                     return result
         built_now = build()
         with self._lock:
@@ -104,10 +166,10 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_cache.after_fork)
 
 
-def cached(tensors: tuple[Tensor, ...], key: Hashable, build: Callable[[], Built]) -> Built:
+def cached(tensors: tuple[Tensor, ...], key: Hashable, build: Callable[[], Result]) -> Result:
     """`TensorCache.get` of the package's one cache."""
 
-    def build_outside() -> Built:
+    def build_outside() -> Result:
         with outside_transforms(*tensors):
             return build()
 

@@ -1,9 +1,12 @@
 """Checks of what a user passes in: each names the argument, the value and the fix."""
 
+from collections.abc import Iterable
+
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
 
-from adgn.graph.tracing import is_traced, records_sizes
+from adgn._util.suggestions import unknown_name
 
 INTEGER_TYPES = (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8)
 
@@ -61,33 +64,29 @@ def check_edge_weight(edge_weight: Tensor, num_edges: int, like: Tensor) -> None
             f"edge_weight has shape {list(edge_weight.shape)}; expected [{num_edges}], "
             "one weight per column of edge_index"
         )
-    check_same_place("edge_weight", edge_weight, "x", like)
-    check_same_dtype("edge_weight", edge_weight, "x", like)
-    check_finite("edge_weight", edge_weight)
+    _check_like("edge_weight", edge_weight, "x", like)
 
 
 def check_edge_attr(edge_attr: Tensor, num_edges: int, channels: int, like: Tensor) -> None:
     """Raises unless `edge_attr` holds finite features `[num_edges, channels]`, like `like`."""
     if records_sizes():
         return
-    if edge_attr.dim() != 2 or edge_attr.shape != (num_edges, channels):
+    if edge_attr.shape != (num_edges, channels):
         raise ValueError(
             f"edge_attr has shape {list(edge_attr.shape)}; expected [{num_edges}, {channels}]: one "
             f"row per edge and edge_dim={channels} features"
         )
-    check_same_place("edge_attr", edge_attr, "x", like)
-    check_same_dtype("edge_attr", edge_attr, "x", like)
-    check_finite("edge_attr", edge_attr)
+    _check_like("edge_attr", edge_attr, "x", like)
+
+
+def _check_like(name: str, tensor: Tensor, other_name: str, other: Tensor) -> None:
+    check_same_place(name, tensor, other_name, other)
+    check_same_dtype(name, tensor, other_name, other)
+    check_finite(name, tensor)
 
 
 def check_features(x: Tensor, channels: int | None = None, like: Tensor | None = None) -> None:
-    """Raises unless `x` holds finite floating-point features `[..., N, channels]`.
-
-    Args:
-        x: Node features.
-        channels: How many features a node must have.
-        like: The weights that will multiply `x`: dtype and device must be the same.
-    """
+    """Raises unless `x` holds finite features `[..., N, channels]`, like the weights `like`."""
     check_tensor("x", x)
     if records_sizes():
         return
@@ -128,11 +127,8 @@ def check_same_dtype(name: str, tensor: Tensor, other_name: str, other: Tensor) 
 
 
 def check_finite(name: str, tensor: Tensor) -> None:
-    """Raises where `tensor` has a NaN or an infinity, and says where the first one is.
-
-    A finite sum proves that all entries are finite and costs one pass without a temporary;
-    only where the sum is not finite is each entry looked at.
-    """
+    """Raises where `tensor` has a NaN or an infinity, and says where the first one is."""
+    # A finite sum proves that all entries are finite, and costs one pass without a temporary.
     if _values_hidden(tensor) or torch.isfinite(tensor.detach().sum()):
         return
     wrong = (~torch.isfinite(tensor)).nonzero()
@@ -185,11 +181,8 @@ def check_tensor(name: str, value: object) -> None:
 
 def check_positive(name: str, value: float) -> None:
     """Raises unless `value` is a finite number above zero."""
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or not 0 < value < float("inf")
-    ):
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 0 < value < float("inf"):
         raise ValueError(f"{name}={value!r} is not valid; it must be a finite number above 0")
 
 
@@ -197,6 +190,13 @@ def check_count(name: str, value: int) -> None:
     """Raises unless `value` is an integer of at least one."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise ValueError(f"{name}={value!r} is not valid; it must be an integer of at least 1")
+
+
+def check_choice(name: str, value: object, choices: Iterable[str]) -> None:
+    """Raises unless `value` is one of the names in `choices`."""
+    names = list(choices)
+    if value not in names:
+        raise unknown_name(name, value, names)
 
 
 def check_flag(name: str, value: bool) -> None:
@@ -215,3 +215,31 @@ def _innermost(tensor: Tensor) -> Tensor:
     while torch._C._functorch.is_gradtrackingtensor(tensor):
         tensor = torch._C._functorch.get_unwrapped(tensor)
     return tensor
+
+
+def is_traced(tensor: Tensor) -> bool:
+    """Whether what is done with `tensor` is recorded: its entries are then not to be looked at.
+
+    So it is for `torch.compile`, `torch.export` and `torch.jit.trace`, and for meta and fake
+    tensors, which have no entries.
+
+    Example:
+        >>> is_traced(torch.empty(3)), is_traced(torch.empty(3, device="meta"))
+        (False, True)
+    """
+    return (
+        torch.compiler.is_compiling()
+        or records_sizes()
+        or tensor.is_meta
+        or isinstance(tensor, FakeTensor)
+    )
+
+
+def records_sizes() -> bool:
+    """Whether `torch.jit.trace` records: the sizes of tensors are then no numbers to compare."""
+    return bool(torch.jit.is_tracing())  # type: ignore[attr-defined, no-untyped-call]
+
+
+def is_compiled() -> bool:
+    """Whether `torch.compile` records, and not `torch.export`, which wants torch's operations."""
+    return torch.compiler.is_compiling() and not torch.compiler.is_exporting()

@@ -1,19 +1,24 @@
 """A graph's operator as a list of edges: for tracing and explaining."""
 
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from adgn.graph import ops
 from adgn.graph.adjacency import SPARSE_LAYOUTS, Adjacency, graph_operator, plain_edges
-from adgn.graph.checks import check_edge_weight, check_same_place
+from adgn.graph.checks import (
+    check_edge_weight,
+    check_same_place,
+    is_compiled,
+    is_traced,
+    records_sizes,
+)
 from adgn.graph.edges import edge_list
+from adgn.graph.kernels import multiply_transposed
 from adgn.graph.layout import SELF_LOOP_WEIGHT, Normalization, normalized
 from adgn.graph.operator import SparseOperator
-from adgn.graph.tracing import is_compiled, is_traced, records_sizes
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +37,6 @@ class EdgeOperator:
         graph: Edges, edge weights and normalisation, where `torch.compile` records; else `None`.
 
     Example:
-        >>> import torch
-        >>> from adgn.graph import edge_operator
         >>> x, path = torch.tensor([[1.0], [2.0], [3.0]]), torch.tensor([[0, 1], [1, 2]])
         >>> operator = edge_operator(path, mask=torch.tensor([1.0, 0.5]), like=x)
         >>> (operator @ x).flatten().tolist()
@@ -76,7 +79,7 @@ class EdgeOperator:
             or torch._C._are_functorch_transforms_active()
             or forward_ad._current_level >= 0
         ):
-            product: Tensor = ops.multiply(x, *self.graph, False)
+            product: Tensor = multiply_op(x, *self.graph, False)
             return product
         value = self.value if self.mask is None else self.value * self.mask
         messages = value.unsqueeze(-1) * x.index_select(-2, self.col)
@@ -97,8 +100,8 @@ def edge_operator(
     """The operator of [`graph_operator`][adgn.graph.graph_operator] as a list of edges.
 
     Args:
-        edge_index: The graph. While tracing it is not validated. A form without edges, such as a
-            sparse matrix, interrupts what `torch.compile` records.
+        edge_index: The graph, not validated while tracing. A form without edges, such as a sparse
+            matrix, interrupts what `torch.compile` records.
         edge_weight: `[E]`.
         normalization: See `graph_operator`.
         like: States `[..., N, channels]`.
@@ -106,8 +109,6 @@ def edge_operator(
             messages of self loops that the normalisation brings stay as they are.
 
     Example:
-        >>> import torch
-        >>> from adgn.graph import edge_operator
         >>> pair = torch.tensor([[0, 1], [1, 0]])
         >>> edge_operator(pair, normalization="gcn", like=torch.zeros(2, 1)).value
         tensor([0.5000, 0.5000, 0.5000, 0.5000])
@@ -169,13 +170,8 @@ def _from_operator(
             "[2, E] edge_index and edge_weight"
         )
     else:
-        operator = _graph_operator(
-            edge_index,
-            edge_weight,
-            num_nodes=like.size(-2),
-            normalization=normalization,
-            like=like,
-        )
+        settings = {"num_nodes": like.size(-2), "normalization": normalization, "like": like}
+        operator = _graph_operator(edge_index, edge_weight, **settings)
     check_same_place("the operator", operator.value, "x", like)
     csr = operator.pattern.csr
     rows = torch.arange(csr.shape[0], device=csr.col.device)
@@ -193,3 +189,40 @@ def _graph_operator(*args: object, **kwargs: object) -> SparseOperator:
 def _autocasts(tensor: Tensor) -> bool:
     """Whether autocast is on where `tensor` is; torch knows none for meta tensors."""
     return not tensor.is_meta and torch.is_autocast_enabled(tensor.device.type)
+
+
+@torch.library.custom_op("adgn::multiply", mutates_args=())
+def multiply_op(
+    x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, normalization: str, transposed: bool
+) -> Tensor:
+    """The graph's operator, or its transpose, times `x`; `torch.compile` keeps it whole.
+
+    The graph is validated and built when this runs, see `adgn.graph.graph_operator`.
+    """
+    operator = graph_operator(
+        edge_index,
+        edge_weight,
+        num_nodes=x.size(-2),
+        normalization=normalization,  # type: ignore[arg-type]
+        like=x,
+    )
+    product = multiply_transposed(operator, x) if transposed else operator @ x
+    return product.contiguous()
+
+
+@multiply_op.register_fake
+def _(x: Tensor, *_: Any) -> Tensor:
+    return x.new_empty(x.shape)
+
+
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    _, edge_index, edge_weight, ctx.normalization, ctx.transposed = inputs
+    ctx.save_for_backward(edge_index, edge_weight)
+
+
+def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    graph = (*ctx.saved_tensors, ctx.normalization)
+    return multiply_op(grad, *graph, not ctx.transposed), None, None, None, None
+
+
+multiply_op.register_autograd(_backward, setup_context=_setup_context)

@@ -7,8 +7,7 @@ from torch_geometric.utils import add_self_loops, remove_self_loops
 from adgn.graph.adjacency import SPARSE_LAYOUTS, Adjacency, entries, plain_edges
 from adgn.graph.blocks import SelectedGraphs
 from adgn.graph.cache import cached
-from adgn.graph.checks import check_edge_index, check_same_place
-from adgn.graph.tracing import is_traced
+from adgn.graph.checks import check_edge_index, check_same_place, is_traced
 
 
 def edge_list(edge_index: Adjacency, num_nodes: int, like: Tensor) -> Tensor:
@@ -24,7 +23,6 @@ def edge_list(edge_index: Adjacency, num_nodes: int, like: Tensor) -> Tensor:
         like: A tensor on the device where the edges must be.
 
     Example:
-        >>> import torch
         >>> matrix = torch.tensor([[0.0, 0.0], [1.0, 0.0]]).to_sparse_csr()  # 0 → 1
         >>> edge_list(matrix, 2, like=torch.zeros(2, 1)).tolist()
         [[0], [1]]
@@ -43,25 +41,19 @@ def edge_list(edge_index: Adjacency, num_nodes: int, like: Tensor) -> Tensor:
     if is_traced(like) and given.layout not in SPARSE_LAYOUTS:
         return plain_edges(given, num_nodes).long()
 
-    def check() -> bool:
-        check_edge_index(plain_edges(given, num_nodes), num_nodes)
-        return True
-
-    def build() -> Tensor:
+    def build() -> Tensor | None:
         if given.layout in SPARSE_LAYOUTS:
             target, source, _ = entries(given)
             edges = torch.stack([source, target])
         else:
             edges = plain_edges(given, num_nodes)
         check_edge_index(edges, num_nodes)
-        return edges.long()
+        # What is remembered of a graph lives as long as the graph: were it the graph itself, it
+        # would live for ever.
+        return None if given.layout == torch.strided and given.dtype == torch.long else edges.long()
 
-    if given.layout not in SPARSE_LAYOUTS and given.dtype == torch.long:
-        # Nothing to convert. What is remembered of a graph lives as long as the graph: were it the
-        # graph itself, it would live for ever.
-        cached((given,), ("edges checked", num_nodes), check)
-        return plain_edges(given, num_nodes)
-    return cached((given,), ("edge list", num_nodes), build)
+    built = cached((given,), ("edge list", num_nodes), build)
+    return plain_edges(given, num_nodes) if built is None else built
 
 
 def edges_with_loops(edges: Tensor, edge_attr: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
@@ -71,7 +63,6 @@ def edges_with_loops(edges: Tensor, edge_attr: Tensor, num_nodes: int) -> tuple[
     `GATConv`; self loops that were there are replaced.
 
     Example:
-        >>> import torch
         >>> edges, features = torch.tensor([[0, 1], [1, 1]]), torch.tensor([[4.0], [7.0]])
         >>> looped, filled = edges_with_loops(edges, features, num_nodes=2)
         >>> looped.tolist(), filled.flatten().tolist()

@@ -1,6 +1,9 @@
 """How a sparse operator is applied: by the native kernels where they serve, else by torch."""
 
+import functools
 import inspect
+import warnings
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -10,7 +13,6 @@ from torch.autograd import forward_ad
 from adgn.graph.backend import native_library
 from adgn.graph.native import calls
 from adgn.graph.native.library import DTYPES
-from adgn.graph.torch_csr import torch_csr
 
 if TYPE_CHECKING:
     from adgn.graph.operator import CSR, SparseOperator
@@ -21,15 +23,7 @@ _GATHER_LIMIT = 2**25
 
 
 def multiply(operator: "SparseOperator", x: Tensor) -> Tensor:
-    """`operator @ x`, differentiable in `x` and in the operator's values.
-
-    Args:
-        operator: The sparse matrix, `[rows, columns]`.
-        x: `[..., columns, channels]`; leading dimensions share the graph.
-
-    Returns:
-        `[..., rows, channels]`.
-    """
+    """`operator @ x` for `x` of shape `[..., columns, channels]`, differentiable in both."""
     rows, columns = operator.shape
     if x.dim() < 2 or x.size(-2) != columns:
         raise ValueError(
@@ -40,21 +34,21 @@ def multiply(operator: "SparseOperator", x: Tensor) -> Tensor:
         # Sparse products have no half-precision kernel on every device.
         with torch.autocast(x.device.type, enabled=False):
             return multiply(operator, x.to(operator.value.dtype))
-    if x.dim() == 2:
-        return _apply(operator.value, x, operator, False)
-    flat = x.movedim(-2, 0)
-    product = _apply(operator.value, flat.flatten(1), operator, False)
-    return product.view(rows, *flat.shape[1:]).movedim(0, -2)
+    return _as_columns(x, rows, lambda x: _apply(operator.value, x, operator, False))
 
 
 def multiply_transposed(operator: "SparseOperator", x: Tensor) -> Tensor:
     """`operatorᵀ @ x` for `x` of shape `[..., rows, channels]`, without a gradient."""
     csr, value = operator.pattern.transposed, operator.transposed_value.detach()
+    return _as_columns(x, csr.shape[0], lambda x: _csr_matmul(csr, value, x))
+
+
+def _as_columns(x: Tensor, rows: int, product: Callable[[Tensor], Tensor]) -> Tensor:
+    """The product with `[..., nodes, channels]`, whose leading dimensions become more channels."""
     if x.dim() == 2:
-        return _csr_matmul(csr, value, x)
+        return product(x)
     flat = x.movedim(-2, 0)
-    product = _csr_matmul(csr, value, flat.flatten(1))
-    return product.view(csr.shape[0], *flat.shape[1:]).movedim(0, -2)
+    return product(flat.flatten(1)).view(rows, *flat.shape[1:]).movedim(0, -2)
 
 
 def multiply_reference(operator: "SparseOperator", x: Tensor) -> Tensor:
@@ -63,7 +57,6 @@ def multiply_reference(operator: "SparseOperator", x: Tensor) -> Tensor:
     The kernels are tested against it.
 
     Example:
-        >>> import torch
         >>> from adgn.graph import graph_operator
         >>> operator = graph_operator(torch.tensor([[0, 1], [1, 2]]), num_nodes=3)  # 0 → 1 → 2
         >>> multiply_reference(operator, torch.tensor([[1.0], [2.0], [3.0]])).flatten().tolist()
@@ -142,14 +135,14 @@ class _Multiply(torch.autograd.Function):
 
     @staticmethod
     def vmap(
-        info: Any,
-        in_dims: tuple[int | None, ...],
+        _: Any,
+        dims: tuple[int | None, ...],
         value: Tensor,
         x: Tensor,
         operator: Any,
         transposed: bool,
     ) -> tuple[Tensor, int]:
-        value_dim, x_dim = in_dims[:2]
+        value_dim, x_dim = dims[:2]
         if value_dim is not None:
             values = value.movedim(value_dim, 0)
             states = x.movedim(x_dim, 0) if x_dim is not None else x.expand(len(values), *x.shape)
@@ -195,3 +188,21 @@ def _slot_products(csr: "CSR", left: Tensor, right: Tensor) -> Tensor:
     step = max(1, _GATHER_LIMIT // max(1, left.size(-1)))
     row, col = torch.split(csr.row, step), torch.split(csr.col, step)
     return torch.cat([(left[r] * right[c]).sum(-1) for r, c in zip(row, col, strict=True)])
+
+
+def torch_csr(
+    rowptr: Tensor, col: Tensor, value: Tensor, shape: tuple[int, int], *, check: bool
+) -> Tensor:
+    """A torch CSR tensor; with `check` torch makes sure that the arrays fit each other."""
+    _take_beta_notice()
+    return torch.sparse_csr_tensor(rowptr, col, value, shape, check_invariants=check)
+
+
+@functools.cache
+def _take_beta_notice() -> None:
+    """Torch warns once per process that CSR tensors are in beta. This takes the warning, which
+    tells users of the package nothing, and is done once since filters are slow and not thread-safe.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta", UserWarning)
+        torch.sparse_csr_tensor([0, 1], [0], [1.0], (1, 1), check_invariants=False)

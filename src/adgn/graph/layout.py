@@ -1,7 +1,7 @@
 """From an edge list to a sparse operator: self loops, weights, normalisation."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -22,9 +22,7 @@ class EdgeLayout:
 
     Attributes:
         pattern: The operator's pattern.
-        normalization: `"none"`; `"mean"`: each row divided by its sum; `"loops"`: a self loop at
-            each node; `"gcn"`: self loops and symmetric normalisation; `"gcn-improved"`: the
-            same with self loops of weight 2.
+        normalization: See [`graph_operator`][adgn.graph.graph_operator].
         slot: `[edges kept + self loops]`; the slot each of them is added to.
         kept: The edges that are no self loops (all of them without normalisation), or `None`
             for all.
@@ -32,7 +30,6 @@ class EdgeLayout:
         loop_edge: ... and the edge that it is. Of several self loops of a node the last counts.
 
     Example:
-        >>> import torch
         >>> source, target = torch.tensor([0, 1]), torch.tensor([1, 0])
         >>> layout = EdgeLayout.build(source, target, 2, "mean")
         >>> layout.operator(torch.tensor([3.0, 5.0]), torch.float32).to_dense().tolist()
@@ -77,17 +74,13 @@ class EdgeLayout:
 
     def _entry_weights(self, edge_weight: Tensor | None, dtype: torch.dtype) -> Tensor:
         """The weight of each entry of `slot`: edges first, then one self loop per node."""
-        device = self.slot.device
+        like: dict[str, Any] = {"dtype": dtype, "device": self.slot.device}
         if self.kept is None or self.loop_node is None:
-            if edge_weight is not None:
-                return edge_weight
-            return torch.ones(self.slot.numel(), dtype=dtype, device=device)
-        loop_weight = SELF_LOOP_WEIGHT[self.normalization]
+            return torch.ones(self.slot.numel(), **like) if edge_weight is None else edge_weight
         num_nodes = self.pattern.shape[0]
-        loops = torch.full((num_nodes,), loop_weight, dtype=dtype, device=device)
+        loops = torch.full((num_nodes,), SELF_LOOP_WEIGHT[self.normalization], **like)
         if edge_weight is None:
-            own = torch.ones(self.loop_node.numel(), dtype=dtype, device=device)
-            edges = torch.ones(self.kept.numel(), dtype=dtype, device=device)
+            own, edges = (torch.ones(t.numel(), **like) for t in (self.loop_node, self.kept))
         else:
             own, edges = edge_weight[self.loop_edge], edge_weight[self.kept]
         return torch.cat([edges, loops.index_put((self.loop_node,), own)])

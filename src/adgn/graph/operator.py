@@ -7,11 +7,10 @@ import torch
 from torch import Tensor
 
 from adgn.graph.backend import native_library
+from adgn.graph.cache import Result, lazy_property, outside_transforms, tensor_state
 from adgn.graph.checks import check_entries
 from adgn.graph.kernels import multiply
 from adgn.graph.native import calls
-from adgn.graph.outside_transforms import outside_transforms
-from adgn.graph.remember import Result, lazy_property, tensor_state
 
 _INT32_LIMIT = 2**31 - 1
 
@@ -26,7 +25,6 @@ class CSR:
         shape: `(rows, columns)`.
 
     Example:
-        >>> import torch
         >>> csr = CSR(torch.tensor([0, 2, 2, 3]), torch.tensor([0, 1, 1]), (3, 2))
         >>> csr.row.tolist()  # row 1 is empty
         [0, 0, 2]
@@ -63,7 +61,6 @@ class SparsePattern:
             graphs), the first row of each block. `None` where nothing is known.
 
     Example:
-        >>> import torch
         >>> row, col = torch.tensor([1, 0, 1]), torch.tensor([0, 2, 0])  # (1, 0) twice
         >>> pattern, slot = SparsePattern.from_entries(row, col, (2, 3))
         >>> pattern.csr.col.tolist(), slot.tolist()
@@ -81,11 +78,7 @@ class SparsePattern:
     def from_entries(
         cls, row: Tensor, col: Tensor, shape: tuple[int, int]
     ) -> tuple["SparsePattern", Tensor]:
-        """Sorts entries, merging repeated ones.
-
-        Returns:
-            The pattern, and for each entry the slot in which it ended.
-        """
+        """The pattern of entries, repeated ones merged, and for each entry its slot in it."""
         library = native_library()
         found = None if library is None else calls.sort_entries(library, row, col, shape)
         if library is not None and found is not None:
@@ -95,14 +88,10 @@ class SparsePattern:
             transposed = CSR(rowptr, sorted_col, (shape[1], shape[0]))
             return cls._with_transpose(csr, transposed, order), slot
         check_entries(row, col, shape)
-        columns = shape[1]
+        rows, columns = shape
         key = row.long() * columns + col.long()
         unique, slot = torch.unique(key, sorted=True, return_inverse=True)
-        return cls._from_sorted(unique // max(columns, 1), unique % max(columns, 1), shape), slot
-
-    @classmethod
-    def _from_sorted(cls, row: Tensor, col: Tensor, shape: tuple[int, int]) -> "SparsePattern":
-        rows, columns = shape
+        row, col = unique // max(columns, 1), unique % max(columns, 1)
         small = max(rows, columns, row.numel()) <= _INT32_LIMIT
         dtype = torch.int32 if small else torch.int64
         csr = CSR(_pointers(row, rows, dtype), col.to(dtype), shape)
@@ -110,13 +99,13 @@ class SparsePattern:
         transposed = CSR(
             _pointers(col, columns, dtype), row[to_transposed].to(dtype), (columns, rows)
         )
-        return cls._with_transpose(csr, transposed, to_transposed)
+        return cls._with_transpose(csr, transposed, to_transposed), slot
 
     @classmethod
     def _with_transpose(cls, csr: CSR, transposed: CSR, order: Tensor) -> "SparsePattern":
-        if csr.shape == transposed.shape and _same(csr, transposed):
-            transposed = csr
-        return cls(csr, transposed, order)
+        same = csr.shape == transposed.shape and torch.equal(csr.rowptr, transposed.rowptr)
+        same = same and torch.equal(csr.col, transposed.col)
+        return cls(csr, csr if same else transposed, order)
 
     @property
     def is_symmetric(self) -> bool:
@@ -151,20 +140,15 @@ class SparseOperator:
     differentiable in `x` and, where `value` requires a gradient, in the values.
 
     `value` may be learned or changed in place. What is known of it, such as the values in the order
-    of the transpose, is then worked out anew (see `adgn.graph.remember.tensor_state`).
-
-    Attributes:
-        pattern: Where the entries are.
-        value: `[slots]`; their values, in the order of `pattern.csr`.
+    of the transpose, is then worked out anew (see `adgn.graph.cache.tensor_state`).
 
     Args:
-        pattern: See above.
-        value: See above.
+        pattern: Where the entries are.
+        value: `[slots]`; their values, in the order of `pattern.csr`.
         known_transposed_value: The values in the order of `pattern.transposed`, where they are
             known already; otherwise they are worked out when first needed.
 
     Example:
-        >>> import torch
         >>> from adgn.graph import graph_operator
         >>> path = torch.tensor([[0, 1], [1, 2]])  # 0 → 1 → 2
         >>> graph_operator(path, num_nodes=3) @ torch.tensor([[1.0], [2.0], [3.0]])
@@ -222,9 +206,7 @@ class SparseOperator:
 
     def to_dense(self) -> Tensor:
         """The whole matrix, for tests and small graphs."""
-        csr = self.pattern.csr
-        dense = self.value.new_zeros(csr.shape)
-        return dense.index_put(self.places, self.value)
+        return self.value.new_zeros(self.shape).index_put(self.places, self.value)
 
     @property
     def places(self) -> tuple[Tensor, Tensor]:
@@ -248,11 +230,8 @@ class SparseOperator:
         return float(first) if first.numel() and bool((self.value == first).all()) else None
 
     def _of_values(self, name: str, work_out: Callable[[], Result]) -> Result:
-        """What `work_out` returns, worked out anew where the values have changed since.
-
-        Of learned values nothing is remembered: torch's fused optimisers change them without
-        counting the change.
-        """
+        """What `work_out` returns, worked out anew where the values have changed since."""
+        # Nothing is remembered of learned values: torch's fused optimisers change them uncounted.
         state = None if self.value.requires_grad else tensor_state(self.value)
         known: dict[str, tuple[object, Result]] = self.__dict__.setdefault("_known", {})
         if state is None:
@@ -265,7 +244,3 @@ class SparseOperator:
 def _pointers(sorted_or_not: Tensor, rows: int, dtype: torch.dtype) -> Tensor:
     counts = torch.bincount(sorted_or_not, minlength=rows)
     return torch.cat([counts.new_zeros(1), counts.cumsum(0)]).to(dtype)
-
-
-def _same(left: CSR, right: CSR) -> bool:
-    return torch.equal(left.rowptr, right.rowptr) and torch.equal(left.col, right.col)

@@ -9,8 +9,7 @@ from adgn.nn.aggregation import (
     unregister_aggregation,
 )
 from adgn.nn.antisymmetric import AntiSymmetricConv
-from adgn.nn.embedding import IntegerEmbedding
-from adgn.nn.network import GraphNetwork, Model
+from adgn.nn.network import GraphNetwork, IntegerEmbedding, Model
 from adgn.nn.registry import (
     ModelOptions,
     ModelSpec,
@@ -25,23 +24,7 @@ from adgn.nn.registry import (
 # The models come last: their files may import from here.
 from adgn.nn.models import ADGN
 
-__all__ = [
-    "ADGN",
-    "AntiSymmetricConv",
-    "GCNAggregation",
-    "GraphNetwork",
-    "IntegerEmbedding",
-    "LinearAggregation",
-    "Model",
-    "ModelOptions",
-    "ModelSpec",
-    "SumAggregation",
-    "available_aggregations",
-    "available_models",
-    "build_model",
-    "model_spec",
-    "register_aggregation",
-    "register_model",
-    "unregister_aggregation",
-    "unregister_model",
-]
+__all__ = ["ADGN", "AntiSymmetricConv", "GCNAggregation", "GraphNetwork", "IntegerEmbedding"]
+__all__ += ["LinearAggregation", "Model", "ModelOptions", "ModelSpec", "SumAggregation"]
+__all__ += ["available_aggregations", "available_models", "build_model", "model_spec"]
+__all__ += ["register_aggregation", "register_model", "unregister_aggregation", "unregister_model"]

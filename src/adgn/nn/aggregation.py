@@ -11,17 +11,11 @@ from torch_geometric.nn import MessagePassing
 
 from adgn._util.registry import Registry
 from adgn.graph import Adjacency
+from adgn.graph.checks import records_sizes
 from adgn.graph.layout import Normalization
-from adgn.graph.tracing import records_sizes
-from adgn.nn.conv import (
-    GATConv,
-    GatedGraphConv,
-    GCN2Conv,
-    GINConv,
-    GINEConv,
-    GraphConvolution,
-    SAGEConv,
-)
+from adgn.nn import conv
+from adgn.nn.conv import GCN2Conv, GraphConvolution
+from adgn.nn.resolve import has_hooks
 
 
 def reset_linear(weight: Tensor) -> None:
@@ -41,13 +35,10 @@ class LinearAggregation(GraphConvolution, MessagePassing):  # type: ignore[misc]
     Args:
         channels: The size $d$ of a node's state.
 
-    Shapes:
-        - **input:** states `[..., N, d]`, graph (see `adgn.graph.graph_operator`), edge
-          weights `[E]` (optional)
-        - **output:** `[..., N, d]`
+    Shapes: states `[..., N, d]`, graph (see `adgn.graph.graph_operator`), edge weights `[E]`
+    (optional) → `[..., N, d]`.
 
     Example:
-        >>> import torch
         >>> class MeanAggregation(LinearAggregation):  # an operator makes an aggregation
         ...     normalization = "mean"
         >>> phi = MeanAggregation(1)
@@ -86,7 +77,6 @@ class SumAggregation(LinearAggregation):
     eigenvalues for $\gamma = 0$.
 
     Example:
-        >>> import torch
         >>> phi = SumAggregation(2)
         >>> _ = torch.nn.init.eye_(phi.lin.weight)
         >>> phi(torch.eye(2), torch.tensor([[0], [1]])).tolist()  # one edge, 0 → 1
@@ -108,7 +98,6 @@ class GCNAggregation(LinearAggregation):
     A node without a self loop gets one of weight 1; a self loop that is there keeps its weight.
 
     Example:
-        >>> import torch
         >>> phi = GCNAggregation(1)
         >>> _ = torch.nn.init.ones_(phi.lin.weight)
         >>> phi(torch.tensor([[1.0], [3.0]]), torch.tensor([[0, 1], [1, 0]]))  # both of degree 2
@@ -128,11 +117,7 @@ class GCNIIAggregation(GraphConvolution, nn.Module):
     $$
 
     The residual is taken from the current states: A-DGN's own update carries the first ones on.
-
-    Args:
-        channels: The size of a node's state.
-        alpha: The share of a node's own state.
-        shared_weights: `False`: a second matrix for that share.
+    `alpha` is the share of a node's own state; `shared_weights=False`: a second matrix for it.
     """
 
     normalization: Normalization = "gcn"
@@ -159,26 +144,11 @@ class GCNIIAggregation(GraphConvolution, nn.Module):
         return h
 
 
-class GatedAggregation(GatedGraphConv):
-    """One step of a [gated graph network](https://arxiv.org/abs/1511.05493) as an aggregation.
-
-    Args:
-        channels: The size of a node's state.
-        bias: Whether the GRU has biases.
-    """
+class GatedAggregation(conv.GatedGraphConv):
+    """One step of a [gated graph network](https://arxiv.org/abs/1511.05493) as an aggregation."""
 
     def __init__(self, channels: int, *, bias: bool = True) -> None:
         super().__init__(channels, num_layers=1, bias=bias)
-
-
-def has_hooks(module: nn.Module) -> bool:
-    """Whether the module has hooks, which must be called with it."""
-    return bool(
-        module._forward_hooks
-        or module._forward_pre_hooks
-        or module._backward_hooks
-        or module._backward_pre_hooks
-    )
 
 
 def is_plain_linear(phi: nn.Module) -> bool:
@@ -210,7 +180,6 @@ def register_aggregation(name: str) -> Callable[[Aggregation], Aggregation]:
 
     Example:
         >>> from adgn.nn import ADGN, LinearAggregation, register_aggregation
-        >>> from adgn.nn import unregister_aggregation
         >>> @register_aggregation("mean")
         ... class MeanAggregation(LinearAggregation):
         ...     normalization = "mean"
@@ -242,14 +211,9 @@ def available_aggregations() -> list[str]:
 
 
 for _name, _class in {
-    "gat": GATConv,
-    "gcn": GCNAggregation,
-    "gcnii": GCNIIAggregation,
-    "ggnn": GatedAggregation,
-    "gin": GINConv,
-    "gine": GINEConv,
-    "graphsage": SAGEConv,
-    "sum": SumAggregation,
+    **{"sum": SumAggregation, "gcn": GCNAggregation, "gcnii": GCNIIAggregation},
+    **{"ggnn": GatedAggregation, "gat": conv.GATConv, "graphsage": conv.SAGEConv},
+    **{"gin": conv.GINConv, "gine": conv.GINEConv},
 }.items():
     register_aggregation(_name)(_class)
 
@@ -297,11 +261,8 @@ def _check_phi_kwargs(phi: str, aggregation: type[nn.Module], given: Mapping[str
     takes = ", ".join(options) or "no options"
     for name in given:
         if name not in options:
-            hint = (
-                f"; aggregations with edge features are {', '.join(_with_edge_features())}"
-                if name == "edge_dim"
-                else ""
-            )
+            hint = f"; aggregations with edge features are {', '.join(_with_edge_features())}"
+            hint = hint if name == "edge_dim" else ""
             raise ValueError(f"phi={phi!r} does not take {name}; it takes {takes}{hint}")
     for name, parameter in options.items():
         if parameter.default is inspect.Parameter.empty and name not in given:
@@ -333,10 +294,9 @@ def check_taken(phi: nn.Module, given: Mapping[str, Any]) -> None:
         return
     for name in given:
         if name not in parameters:
-            fitting = {
-                "edge_weight": " or use a phi that reads edge weights, such as phi='gcn'",
-                "edge_attr": " or use a phi that reads edge features, such as phi='gine'",
-            }.get(name, "")
+            other = {"edge_weight": "edge weights, such as phi='gcn'"}
+            other["edge_attr"] = "edge features, such as phi='gine'"
+            fitting = f" or use a phi that reads {other[name]}" if name in other else ""
             raise ValueError(
                 f"{name} was given, but phi={type(phi).__name__} does not take it (it takes "
                 f"{', '.join(parameters)}); leave {name} out{fitting}"

@@ -7,25 +7,13 @@ import torch
 from torch import Tensor, nn
 
 from adgn.graph import Adjacency, edge_list
-from adgn.graph.checks import check_count, check_features, check_flag, check_positive
-from adgn.nn import ops  # noqa: F401 - what `integrate` calls while compiling is registered there
-from adgn.nn.aggregation import (
-    LinearAggregation,
-    check_aggregated,
-    check_edge_features,
-    check_taken,
-    has_hooks,
-    is_plain_linear,
-    reset_bias,
-    reset_linear,
-    resolve_aggregation,
-)
+from adgn.graph.checks import check_choice, check_count, check_features, check_flag, check_positive
+from adgn.nn import aggregation
 from adgn.nn.checkpointing import MEMORIES, Memory, checkpointed
 from adgn.nn.conv import GraphConvolution
-from adgn.nn.field import VectorField
-from adgn.nn.integration import integrate, known_activation
-from adgn.nn.integrators import Integrator, resolve_integrator, step
-from adgn.nn.resolve import Activation, check_choice, resolve_activation
+from adgn.nn.integration import integrate
+from adgn.nn.integrators import Integrator, VectorField, resolve_integrator, step
+from adgn.nn.resolve import Activation, has_hooks, known_activation, resolve_activation
 
 
 class AntiSymmetricConv(nn.Module):
@@ -48,7 +36,8 @@ class AntiSymmetricConv(nn.Module):
         phi: The aggregation $\Phi$: `"gcn"` (also for `None`, as in PyG), `"sum"`, `"gat"`,
             `"gcnii"`, `"ggnn"`, `"gin"`, `"gine"` (reads edge features), `"graphsage"`, or a
             module called as `phi(x, edge_index, *args, **kwargs)`.
-        num_iters: How many times the update is applied, with the same weights.
+        num_iters: How many times the update is applied, with the same weights: the number $L$ of
+            layers, which models call `num_layers`.
         epsilon: The step size $\epsilon > 0$.
         gamma: The strength $\gamma \ge 0$ of the diffusion that keeps the discrete
             update stable.
@@ -58,18 +47,14 @@ class AntiSymmetricConv(nn.Module):
         phi_kwargs: Options for a `phi` given by name, such as `{"heads": 2}` for `"gat"`.
         memory: What is kept for the gradient: `"full"`: one number per entry of the states and
             iteration (for a `phi` other than `"sum"` and `"gcn"` all that autograd keeps of it);
-            `"checkpoint"`: far less for many iterations, for about a third more time (see
-            `adgn.nn.integration.integrate`). Such a `phi` is then called a second time in the
-            backward pass, with the random numbers and buffers of the first.
+            `"checkpoint"`: far less for many iterations, for about a third more time: steps are
+            computed a second time, with the random numbers and buffers of the first.
         integrator: How the differential equation is stepped: a name from
             `adgn.nn.integrators.INTEGRATORS` (`"euler"`, the update above) or a table.
 
-    Shapes:
-        - **input:** states `[N, d]` (for `sum` and `gcn` also `[..., N, d]`, several states on one
-          graph), graph as
-          `[2, E]` tensor, `EdgeIndex`, sparse `[N, N]` matrix or operator, edge weights `[E]`
-          (optional)
-        - **output:** states of the input's shape
+    Shapes: states `[N, d]` (for `sum` and `gcn` also `[..., N, d]`, several states on one graph),
+    graph as `[2, E]` tensor, `EdgeIndex`, sparse `[N, N]` matrix or operator, edge weights `[E]`
+    (optional) → states of the input's shape.
 
     Example:
         >>> import torch
@@ -114,12 +99,12 @@ class AntiSymmetricConv(nn.Module):
         self.act = resolve_activation(act, act_kwargs)
         self.W = nn.Parameter(torch.empty(in_channels, in_channels))
         self.register_buffer("eye", torch.eye(in_channels))
-        if isinstance(phi, LinearAggregation) and phi.channels != in_channels:
+        if isinstance(phi, aggregation.LinearAggregation) and phi.channels != in_channels:
             raise ValueError(
                 f"phi={type(phi).__name__}({phi.channels}) aggregates states of size "
                 f"{phi.channels}, but in_channels={in_channels}"
             )
-        self.phi = resolve_aggregation(phi, in_channels, phi_kwargs)
+        self.phi = aggregation.resolve_aggregation(phi, in_channels, phi_kwargs)
         if bias:
             self.bias = nn.Parameter(torch.empty(in_channels))
         else:
@@ -133,11 +118,11 @@ class AntiSymmetricConv(nn.Module):
             self.phi.reset_parameters()  # type: ignore[operator]
 
     def _reset_own_parameters(self) -> None:
-        reset_linear(self.W)
+        aggregation.reset_linear(self.W)
         if self.bias is not None:
-            reset_bias(self.bias, self.in_channels)
+            aggregation.reset_bias(self.bias, self.in_channels)
 
-    def own_weight(self) -> Tensor:
+    def w_self(self) -> Tensor:
         r"""$\mathbf{W} - \mathbf{W}^\top - \gamma \mathbf{I}$, what multiplies a node's state."""
         return torch.sub(self.W - self.W.t(), self.eye, alpha=self.gamma)
 
@@ -151,7 +136,7 @@ class AntiSymmetricConv(nn.Module):
             **kwargs: Passed to `phi`; for one given by name `edge_weight` or, where it reads
                 edge features, `edge_attr`.
         """
-        return self._advance(self.num_iters, x, edge_index, *args, **kwargs)
+        return self._integrate(self.num_iters, x, edge_index, *args, **kwargs)
 
     def trajectory(
         self, x: Tensor, edge_index: Adjacency, *args: Any, **kwargs: Any
@@ -159,7 +144,7 @@ class AntiSymmetricConv(nn.Module):
         """`x` and the states after each update: `num_iters + 1` of them, the last as `forward`."""
         states = [x]
         for _ in range(self.num_iters):
-            states.append(self._advance(1, states[-1], edge_index, *args, **kwargs))
+            states.append(self._integrate(1, states[-1], edge_index, *args, **kwargs))
         return states
 
     def rate(self, x: Tensor, edge_index: Adjacency, *args: Any, **kwargs: Any) -> Tensor:
@@ -184,20 +169,20 @@ class AntiSymmetricConv(nn.Module):
             edge_index, args, kwargs = self.phi.operator(x, edge_index, *args, **kwargs), (), {}
         if isinstance(edge_index, Tensor):
             edge_list(edge_index, x.size(-2), x)  # validated once per graph
-        check_taken(self.phi, kwargs)
+        aggregation.check_taken(self.phi, kwargs)
 
         def phi(x: Tensor) -> Tensor:
             h: Tensor = self.phi(x, edge_index, *args, **kwargs)
-            check_aggregated(self.phi, h, x)
+            aggregation.check_aggregated(self.phi, h, x)
             return h
 
-        return VectorField(self.own_weight(), phi, self.bias, self.act)
+        return VectorField(self.w_self(), phi, self.bias, self.act)
 
-    def _advance(
+    def _integrate(
         self, num_steps: int, x: Tensor, edge_index: Adjacency, *args: Any, **kwargs: Any
     ) -> Tensor:
-        check_edge_features(self.phi, kwargs.get("edge_attr"))
-        if is_plain_linear(self.phi):
+        aggregation.check_edge_features(self.phi, kwargs.get("edge_attr"))
+        if aggregation.is_plain_linear(self.phi):
             return integrate_layers([self], num_steps, x, edge_index, *args, **kwargs)
         field = self.field(x, edge_index, *args, **kwargs)
 
@@ -206,10 +191,8 @@ class AntiSymmetricConv(nn.Module):
                 x = step(field, x, self.epsilon, self.integrator)
             return x
 
-        def modules(first: int, last: int) -> list[object]:
-            return [self.phi, self.act]
-
-        return checkpointed(some_steps, x, num_steps, self.memory, modules)
+        modules = [self.phi, self.act]
+        return checkpointed(some_steps, x, num_steps, self.memory, lambda first, last: modules)
 
     def __repr__(self) -> str:
         phi = " ".join(str(self.phi).split())  # on one line
@@ -229,19 +212,18 @@ def integrate_layers(
 ) -> Tensor:
     """Applies layers that differ in nothing but their weights, as one integration.
 
-    There is one layer with a linear aggregation and any number of updates, or some that passed
-    `as_one_integration` with one update each. The others are those of `AntiSymmetricConv.forward`.
+    They are one layer with a linear aggregation and any number of updates, or some that passed
+    `as_one_integration` with one update each. The rest goes to the aggregation.
     """
     first = layers[0]
-    phis = [layer.phi for layer in layers if isinstance(layer.phi, LinearAggregation)]
+    phis = [layer.phi for layer in layers if isinstance(layer.phi, aggregation.LinearAggregation)]
     biases: list[Tensor] = [layer.bias for layer in layers if layer.bias is not None]
     check_features(x, first.in_channels, like=first.W)
+    w_self = _stacked([layer.w_self() for layer in layers])
+    w_neigh = _stacked([phi.lin.weight for phi in phis])
+    bias = _stacked(biases) if biases else None
     return integrate(
-        x,
-        phis[0].operator(x, edge_index, *args, **kwargs),
-        _stacked([layer.own_weight() for layer in layers]),
-        _stacked([phi.lin.weight for phi in phis]),
-        _stacked(biases) if biases else None,
+        *(x, phis[0].operator(x, edge_index, *args, **kwargs), w_self, w_neigh, bias),
         epsilon=first.epsilon,
         act=first.act,
         num_steps=num_steps,
@@ -260,34 +242,25 @@ def as_one_integration(layers: Iterable[nn.Module]) -> list[AntiSymmetricConv] |
 
     They must be of one kind with a linear aggregation, and have no hooks.
     """
-    every = list(layers)
-    alike = [layer for layer in every if type(layer) is AntiSymmetricConv]
-    if not alike or len(alike) != len(every) or any(has_hooks(layer) for layer in alike):
+    alike, kinds = [], set()
+    for layer in layers:
+        if type(layer) is not AntiSymmetricConv or has_hooks(layer):
+            return None
+        activation = known_activation(layer.act)
+        if activation is None or not aggregation.is_plain_linear(layer.phi):
+            return None
+        alike.append(layer)
+        kind = (type(layer.phi), layer.in_channels, layer.bias is None, activation)
+        kinds.add((*kind, layer.epsilon, layer.memory, layer.integrator))
+    if len(alike) > 1 and (len(kinds) > 1 or any(layer.num_iters != 1 for layer in alike)):
         return None
-    first, *others = alike
-    if known_activation(first.act) is None or not all(
-        is_plain_linear(layer.phi) for layer in alike
-    ):
-        return None
-    if others and (
-        any(layer.num_iters != 1 for layer in alike) or len({_kind(layer) for layer in alike}) > 1
-    ):
-        return None
-    return alike
-
-
-def _kind(layer: AntiSymmetricConv) -> tuple[object, ...]:
-    """What layers of one integration have in common."""
-    return (
-        *(type(layer.phi), layer.in_channels, layer.bias is None, known_activation(layer.act)),
-        *(layer.epsilon, layer.memory, layer.integrator),
-    )
+    return alike or None
 
 
 def check_gamma(gamma: float) -> None:
     """Raises unless `gamma` is a finite number that is not negative."""
-    valid = isinstance(gamma, int | float) and not isinstance(gamma, bool)
-    if not valid or not 0 <= gamma < float("inf"):
+    number = isinstance(gamma, int | float) and not isinstance(gamma, bool)
+    if not number or not 0 <= gamma < float("inf"):
         raise ValueError(
             f"gamma={gamma!r} is not valid; it must be a finite number of at least 0 "
             "(a negative one would make the update unstable)"

@@ -1,4 +1,4 @@
-"""Checkpointing: of each segment of steps only the first states are kept for the gradient."""
+"""Checkpointing: only the states before some of the steps are kept for the gradient."""
 
 import functools
 import math
@@ -12,12 +12,12 @@ from torch import Tensor, nn
 from torch.autograd import forward_ad
 from torch.utils.checkpoint import checkpoint
 
-from adgn.graph.tracing import is_traced
+from adgn.graph.checks import is_traced
 
 Memory = Literal["full", "checkpoint"]
 MEMORIES: tuple[Memory, ...] = ("full", "checkpoint")
 
-_inside_segment: ContextVar[bool] = ContextVar("inside_segment", default=False)
+_recomputable: ContextVar[bool] = ContextVar("recomputable", default=False)
 
 
 def checkpointed(
@@ -31,19 +31,13 @@ def checkpointed(
 
     With `memory="checkpoint"` the states of every $\sqrt{L}$-th of the $L$ steps are kept, and the
     steps between are computed a second time for the gradient, with the same random numbers. Inside
-    of another segment, `torch.func` transforms, forward mode and tracing nothing is cut.
+    of such steps, `torch.func` transforms, forward mode and tracing there are no checkpoints.
 
-    Args:
-        steps: Maps states, the first step and the last + 1 to the states after these steps.
-        x: The first states.
-        count: How many steps.
-        memory: `"full"` or `"checkpoint"`.
-        modules: Maps the first step and the last + 1 to what takes part in these steps. Of the
-            modules among it the second computation finds the buffers (such as the running
-            statistics of a batch normalisation) as the first one did, and leaves them as they are.
+    `modules` maps the first step and the last + 1 to what takes part in these steps. Of the modules
+    among it the second computation finds the buffers (such as the running statistics of a batch
+    normalisation) as the first one did, and leaves them as they are.
 
     Example:
-        >>> import torch
         >>> x = torch.ones(1, requires_grad=True)
         >>> def double(x, first, last):
         ...     return x * 2 ** (last - first)
@@ -53,19 +47,19 @@ def checkpointed(
     if memory == "full" or is_traced(x):
         return steps(x, 0, count)
     transformed = torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
-    if transformed or not torch.is_grad_enabled() or _inside_segment.get():
+    if transformed or not torch.is_grad_enabled() or _recomputable.get():
         return steps(x, 0, count)
 
-    def segment(x: Tensor, first: int, last: int) -> Tensor:
-        token = _inside_segment.set(True)
+    def recomputable(x: Tensor, first: int, last: int) -> Tensor:
+        token = _recomputable.set(True)
         try:
             return steps(x, first, last)
         finally:
-            _inside_segment.reset(token)
+            _recomputable.reset(token)
 
-    for first, last in split_steps(count, segment_length(count)):
+    for first, last in split_steps(count, checkpoint_interval(count)):
         contexts = functools.partial(_contexts, list(modules(first, last)))
-        x = checkpoint(segment, x, first, last, use_reentrant=False, context_fn=contexts)
+        x = checkpoint(recomputable, x, first, last, use_reentrant=False, context_fn=contexts)
     return x
 
 
@@ -100,10 +94,10 @@ def _copies(buffers: dict[str, Tensor | None]) -> dict[str, Tensor | None]:
 
 
 def split_steps(count: int, length: int) -> list[tuple[int, int]]:
-    """The first and last + 1 of the steps of each segment: (0, 2), (2, 4), (4, 5) of 5 by 2."""
+    """The first and last + 1 of each `length` steps: (0, 2), (2, 4), (4, 5) of 5 by 2."""
     return [(first, min(first + length, count)) for first in range(0, count, length)]
 
 
-def segment_length(count: int) -> int:
-    """How many steps a segment has: the square root of their number, rounded up."""
+def checkpoint_interval(count: int) -> int:
+    """How many steps lie between checkpoints: the square root of their number, rounded up."""
     return math.isqrt(count - 1) + 1 if count > 1 else 1

@@ -5,43 +5,26 @@ a backward pass written by hand, by the native kernels or by torch. It falls bac
 for all that only the plain loop can do.
 """
 
+import itertools
+import weakref
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.autograd import forward_ad
 
-from adgn.graph import EdgeOperator, Operator, SparseOperator
+from adgn.graph import EdgeOperator, Operator, SparseOperator, graph_operator
 from adgn.graph.backend import native_library, setting
-from adgn.graph.checks import check_count
+from adgn.graph.checks import check_choice, check_count, check_finite
 from adgn.graph.native.library import DTYPES
-from adgn.nn.checkpointing import MEMORIES, Memory, checkpointed, segment_length, split_steps
-from adgn.nn.field import VectorField
-from adgn.nn.integrators import EULER, Integrator, resolve_integrator, step
-from adgn.nn.resolve import Activation, check_choice
-from adgn.nn.steps import (
-    REVERSIBLE_STEPS,
-    KnownActivation,
-    NativeStepper,
-    Stepper,
-    TorchStepper,
-    Weights,
-    unsupported_reason,
-)
+from adgn.nn.checkpointing import MEMORIES, Memory, checkpoint_interval, checkpointed, split_steps
+from adgn.nn.integrators import EULER, Integrator, VectorField, resolve_integrator, step
+from adgn.nn.resolve import Activation, KnownActivation, known_activation
+from adgn.nn.steps import NativeStepper, Stepper, TorchStepper, Weights, unsupported_reason
 
-_KNOWN_FUNCTIONS: dict[Any, KnownActivation] = {
-    torch.tanh: "tanh",
-    Tensor.tanh: "tanh",
-    torch.relu: "relu",
-    nn.functional.relu: "relu",
-    Tensor.relu: "relu",
-}
-_KNOWN_MODULES: dict[type[nn.Module], KnownActivation] = {
-    nn.Identity: "identity",
-    nn.Tanh: "tanh",
-    nn.ReLU: "relu",
-}
+# For tanh the states are kept before each so many steps, see `adgn.nn.steps`.
+REVERSIBLE_STEPS = 16
 
 
 def integrate(
@@ -88,36 +71,27 @@ def integrate(
         integrator: A name or a table, see `adgn.nn.integrators`; others than forward Euler take the
             plain loop.
     """
-    check_states(x, operator)
-    check_weights(x, w_self, w_neigh, bias, num_steps)
+    _check_shapes(x, operator, w_self, w_neigh, bias, num_steps)
     check_choice("memory", memory, MEMORIES)
-    integrator = resolve_integrator(integrator)
+    table = resolve_integrator(integrator)
     activation = known_activation(act)
     weights = Weights(w_self, w_neigh, bias)
-    reason = _fallback_reason(x, operator, weights, activation, integrator)
+    reason = _fallback_reason(x, operator, weights, activation, table)
     if activation is None or reason is not None:
         if setting() == "native":
             raise _not_served(reason)
 
         def some_steps(x: Tensor, first: int, last: int) -> Tensor:
-            return integrate_reference(
-                *(x, operator, w_self, w_neigh, bias),
-                epsilon=epsilon,
-                act=act,
-                num_steps=last - first,
-                first_step=first,
-                integrator=integrator,
-            )
+            for number in range(first, last):
+                x = step(_field(operator, weights, number, act), x, epsilon, table)
+            return x
 
         return checkpointed(some_steps, x, num_steps, memory, lambda first, last: [act])
     keep = torch.is_grad_enabled() and any(t.requires_grad for t in (x, *weights.tensors()))
     if isinstance(operator, EdgeOperator):
         assert operator.graph is not None  # else `_fallback_reason` had given one
-        # Registered in adgn.nn.ops.
-        states: Tensor = torch.ops.adgn.integrate(
-            *(x, w_self, w_neigh, bias, *operator.graph),
-            *(epsilon, activation, num_steps, memory, keep),
-        )[0]
+        settings = (epsilon, activation, num_steps, memory, keep)
+        states: Tensor = integrate_op(x, w_self, w_neigh, bias, *operator.graph, *settings)[0]
         return states
     run = Run.plan(x, operator, weights, epsilon, activation, num_steps, memory)
     if not keep:
@@ -136,17 +110,11 @@ def integrate_reference(
     epsilon: float,
     act: Activation | None,
     num_steps: int,
-    first_step: int = 0,
-    integrator: Integrator = EULER,
 ) -> Tensor:
-    """The same as a plain loop over the vector field; `integrate` is tested against it.
-
-    The arguments are those of `integrate`, without `memory`. `first_step` is the number of the
-    first of these steps, for K > 1 sets of weights.
-    """
-    weights = Weights(w_self, w_neigh, bias)
-    for number in range(first_step, first_step + num_steps):
-        x = step(_field(operator, weights, number, act), x, epsilon, integrator)
+    """The same by forward Euler as a plain loop; `integrate` is tested against it."""
+    for number in range(num_steps):
+        field = _field(operator, Weights(w_self, w_neigh, bias), number, act)
+        x = step(field, x, epsilon)
     return x
 
 
@@ -157,30 +125,20 @@ def _field(
     return VectorField(w_self, lambda x: operator @ (x @ w_neigh.t()), bias, act)
 
 
-def known_activation(act: Activation | None) -> KnownActivation | None:
-    """The activation's name where its slope is known here; a module with hooks is unknown."""
-    if act is None:
-        return "identity"
-    if not isinstance(act, nn.Module):
-        return _KNOWN_FUNCTIONS.get(act)
-    if act._forward_hooks or act._forward_pre_hooks or act._backward_hooks:
-        return None
-    return _KNOWN_MODULES.get(type(act))
-
-
-def check_states(x: Tensor, operator: Operator) -> None:
-    """Raises unless there is one state for each node of the graph."""
+def _check_shapes(
+    x: Tensor,
+    operator: Operator,
+    w_self: Tensor,
+    w_neigh: Tensor,
+    bias: Tensor | None,
+    num_steps: int,
+) -> None:
+    """Raises unless there is a state per node, and one set of `[d, d]` weights, or one per step."""
     if x.dim() < 2 or operator.shape != (x.size(-2), x.size(-2)):
         raise ValueError(
             f"x has shape {list(x.shape)} and the operator {list(operator.shape)}; expected states "
             "[..., N, d] and an operator [N, N] of the same number N of nodes"
         )
-
-
-def check_weights(
-    x: Tensor, w_self: Tensor, w_neigh: Tensor, bias: Tensor | None, num_steps: int
-) -> None:
-    """Raises unless there is one set of `[d, d]` weights, or one per step."""
     check_count("num_steps", num_steps)
     channels = x.size(-1)
     sets = w_self.size(0) if w_self.dim() == 3 else 0
@@ -233,7 +191,7 @@ def _not_served(reason: str | None) -> RuntimeError:
 
 @dataclass(frozen=True)
 class Run:
-    """One integration, cut into segments of steps."""
+    """One integration, with checkpoints on the way."""
 
     stepper: Stepper
     num_steps: int
@@ -260,57 +218,50 @@ class Run:
             raise _not_served(reason)
         return cls(TorchStepper(operator, epsilon, activation), num_steps, memory)
 
-    def segments(self) -> list[tuple[int, int]]:
-        """First and last + 1 of the steps of each segment."""
+    def between_checkpoints(self) -> list[tuple[int, int]]:
+        """First and last + 1 of the steps from each checkpoint to the next."""
+        interval = self.num_steps
         if self.memory == "checkpoint":
-            return split_steps(self.num_steps, segment_length(self.num_steps))
-        tanh = self.stepper.activation == "tanh"
-        return split_steps(self.num_steps, REVERSIBLE_STEPS if tanh else self.num_steps)
+            interval = checkpoint_interval(self.num_steps)
+        elif self.stepper.activation == "tanh":
+            interval = REVERSIBLE_STEPS
+        return split_steps(self.num_steps, interval)
 
     def forward(self, x: Tensor, weights: Weights, keep: bool) -> tuple[Tensor, list[list[Tensor]]]:
-        """The last states; for each segment what is kept of it: its first states, or its steps."""
+        """The last states; for each checkpoint its states, or what is kept of the steps from it."""
         if not keep:
             return self.stepper.forward(x, weights, self.num_steps, False)[0], []
         kept = []
-        for first, last in self.segments():
+        for first, last in self.between_checkpoints():
             steps = weights.of_steps(first, last)
             if self.memory == "checkpoint":
                 kept.append([x])
                 x, _ = self.stepper.forward(x, steps, last - first, False)
             else:
-                x, of_segment = self.stepper.forward(x, steps, last - first, True)
-                kept.append(of_segment)
+                x, kept_here = self.stepper.forward(x, steps, last - first, True)
+                kept.append(kept_here)
         return x, kept
 
     def backward(
         self, grad: Tensor, weights: Weights, kept: list[list[Tensor]], grads: Weights | None
     ) -> Tensor:
         """The gradient in the first states; those in the weights are added to `grads`."""
-        for (first, last), of_segment in zip(
-            reversed(self.segments()), reversed(kept), strict=True
-        ):
+        between = self.between_checkpoints()
+        for (first, last), kept_here in zip(reversed(between), reversed(kept), strict=True):
             steps = weights.of_steps(first, last)
             if self.memory == "checkpoint":
-                _, of_segment = self.stepper.forward(of_segment[0], steps, last - first, True)
-            segment_grads = None if grads is None else grads.of_steps(first, last)
-            grad = self.stepper.backward(grad, steps, last - first, of_segment, segment_grads)
-            del of_segment  # before the next segment is computed again
+                _, kept_here = self.stepper.forward(kept_here[0], steps, last - first, True)
+            grads_here = None if grads is None else grads.of_steps(first, last)
+            grad = self.stepper.backward(grad, steps, last - first, kept_here, grads_here)
+            del kept_here  # before the steps from the checkpoint before are computed again
         return grad
 
     def reference(self, x: Tensor, w_self: Tensor, w_neigh: Tensor, bias: Tensor | None) -> Tensor:
         """The same by the plain loop, whose gradient has a gradient."""
-        acts: dict[KnownActivation, Activation | None] = {
-            "identity": None,
-            "tanh": torch.tanh,
-            "relu": torch.relu,
-        }
-        stepper = self.stepper
-        return integrate_reference(
-            *(x, stepper.operator, w_self, w_neigh, bias),
-            epsilon=stepper.epsilon,
-            act=acts[stepper.activation],
-            num_steps=self.num_steps,
-        )
+        epsilon, count = self.stepper.epsilon, self.num_steps
+        act = {"identity": None, "tanh": torch.tanh, "relu": torch.relu}[self.stepper.activation]
+        inputs = (x, self.stepper.operator, w_self, w_neigh, bias)
+        return integrate_reference(*inputs, epsilon=epsilon, act=act, num_steps=count)
 
 
 class _Integrate(torch.autograd.Function):
@@ -322,7 +273,7 @@ class _Integrate(torch.autograd.Function):
     ) -> Tensor:
         result, kept = run.forward(x, Weights(w_self, w_neigh, bias).readable(), keep=True)
         ctx.run = run
-        ctx.lengths = [len(of_segment) for of_segment in kept]
+        ctx.lengths = [len(kept_here) for kept_here in kept]
         # Torch frees what is saved this way after the backward pass, and raises if it was changed
         # before. The operator's values are saved for this check alone.
         value = run.stepper.operator.value
@@ -351,3 +302,111 @@ class _Integrate(torch.autograd.Function):
         if grads is not None:
             result[1:4] = grads.w_self, grads.w_neigh, grads.bias
         return tuple(result)
+
+
+# What forward passes keep for backward ones: compiled graphs can hand on tensors of known number
+# and size only. It lives as long as the tensor with its number.
+_kept: dict[int, list[list[Tensor]]] = {}
+_numbers = itertools.count()
+
+
+@torch.library.custom_op("adgn::integrate", mutates_args=())
+def integrate_op(
+    x: Tensor,
+    w_self: Tensor,
+    w_neigh: Tensor,
+    bias: Tensor | None,
+    edge_index: Tensor,
+    edge_weight: Tensor | None,
+    normalization: str,
+    epsilon: float,
+    activation: str,
+    num_steps: int,
+    memory: str,
+    keep: bool,
+) -> tuple[Tensor, Tensor]:
+    """`integrate` as an operation that `torch.compile` keeps whole.
+
+    The graph is validated and built when this runs, see `adgn.graph.graph_operator`. `keep` says
+    whether there will be a backward pass. Returns the last states, and the number of what is kept.
+    """
+    check_finite("x", x)
+    weights = Weights(w_self, w_neigh, bias).readable()
+    graph = (edge_index, edge_weight, normalization)
+    run = _run(x, weights, graph, epsilon, activation, num_steps, memory)
+    out, kept = run.forward(x, weights, keep)
+    number = next(_numbers)
+    handle = torch.tensor([number])
+    if keep:
+        _kept[number] = kept
+        weakref.finalize(handle, _kept.pop, number, None).atexit = False
+    return out, handle
+
+
+@torch.library.custom_op("adgn::integrate_backward", mutates_args=())
+def integrate_backward_op(
+    grad: Tensor,
+    handle: Tensor,
+    x: Tensor,
+    w_self: Tensor,
+    w_neigh: Tensor,
+    bias: Tensor | None,
+    edge_index: Tensor,
+    edge_weight: Tensor | None,
+    normalization: str,
+    epsilon: float,
+    activation: str,
+    num_steps: int,
+    memory: str,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The gradients in `x`, `w_self`, `w_neigh` and `bias` (empty without one).
+
+    What `integrate_op` kept is found by its number; where that tensor was copied in between, the
+    forward pass is done again.
+    """
+    weights = Weights(w_self, w_neigh, bias).readable()
+    graph = (edge_index, edge_weight, normalization)
+    run = _run(x, weights, graph, epsilon, activation, num_steps, memory)
+    kept = _kept.get(int(handle))
+    if kept is None:
+        _, kept = run.forward(x, weights, True)
+    grads = weights.zeros()
+    grad_x = run.backward(grad.contiguous(), weights, kept, grads)
+    return grad_x, grads.w_self, grads.w_neigh, x.new_empty(0) if grads.bias is None else grads.bias
+
+
+def _run(
+    x: Tensor, weights: Weights, graph: tuple[Tensor, Tensor | None, Any], *settings: Any
+) -> Run:
+    edge_index, edge_weight, normalization = graph
+    operator = graph_operator(
+        edge_index, edge_weight, num_nodes=x.size(-2), normalization=normalization, like=x
+    )
+    return Run.plan(x, operator, weights, *settings)
+
+
+@integrate_op.register_fake
+def _(x: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
+    return x.new_empty(x.shape), torch.empty(1, dtype=torch.int64, device="cpu")
+
+
+@integrate_backward_op.register_fake
+def _(
+    grad: Tensor, _: Tensor, x: Tensor, w_self: Tensor, __: Tensor, bias: Tensor | None, *___: Any
+) -> tuple[Tensor, ...]:
+    shapes = (x.shape, w_self.shape, w_self.shape, (0,) if bias is None else bias.shape)
+    return tuple(x.new_empty(shape) for shape in shapes)
+
+
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    x, w_self, w_neigh, bias, edge_index, edge_weight, *ctx.settings, _ = inputs
+    ctx.save_for_backward(output[1], x, w_self, w_neigh, bias, edge_index, edge_weight)
+
+
+def _backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+    grad_x, w_self, w_neigh, bias = integrate_backward_op(grad, *ctx.saved_tensors, *ctx.settings)
+    has_bias = ctx.saved_tensors[4] is not None
+    return grad_x, w_self, w_neigh, bias if has_bias else None, *[None] * 8
+
+
+integrate_op.register_autograd(_backward, setup_context=_setup_context)

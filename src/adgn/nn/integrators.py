@@ -1,7 +1,8 @@
-"""Explicit Runge-Kutta methods: each is a small table of coefficients, and one stepper serves all.
+"""The vector field of an anti-symmetric layer, and the explicit Runge-Kutta methods that step it.
 
-To add one, add its table to `INTEGRATORS`. The native kernels know forward Euler; all others run as
-the plain loop of `adgn.nn.integration`.
+An integrator is a small table of coefficients, and one stepper serves all: to add one, add its
+table to `INTEGRATORS`. The native kernels know forward Euler; all others run as the plain loop of
+`adgn.nn.integration`.
 """
 
 from collections.abc import Callable
@@ -11,6 +12,40 @@ import torch
 from torch import Tensor
 
 from adgn._util.suggestions import unknown_name
+from adgn.nn.resolve import Activation
+
+
+@dataclass(frozen=True, eq=False)
+class VectorField:
+    r"""$F(\mathbf{X}) = \sigma(\mathbf{X} \mathbf{M}^\top + \Phi(\mathbf{X}) + \mathbf{b})$, the
+    right-hand side of $\dot{\mathbf{X}} = F(\mathbf{X})$ on one graph.
+
+    Attributes:
+        w_self: $\mathbf{M} = \mathbf{W} - \mathbf{W}^\top - \gamma \mathbf{I}$, `[d, d]`.
+        phi: The aggregation $\Phi$ on this graph, from states to states.
+        bias: $\mathbf{b}$, `[d]`, or `None`.
+        act: $\sigma$; `None` is the identity.
+
+    Example:
+        >>> rotation = torch.tensor([[0.0, 1.0], [-1.0, 0.0]])
+        >>> VectorField(rotation, torch.zeros_like, None, None)(torch.tensor([[1.0, 0.0]]))
+        tensor([[ 0., -1.]])
+    """
+
+    w_self: Tensor
+    phi: Callable[[Tensor], Tensor]
+    bias: Tensor | None
+    act: Activation | None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The rate of change of the states `[..., N, d]`."""
+        h = self.pre_activation(x)
+        return h if self.act is None else self.act(h)
+
+    def pre_activation(self, x: Tensor) -> Tensor:
+        """What the activation is applied to."""
+        h = x @ self.w_self.t() + self.phi(x)
+        return h if self.bias is None else h + self.bias
 
 
 @dataclass(frozen=True)
@@ -28,11 +63,6 @@ class Integrator:
     order: int
     a: tuple[tuple[float, ...], ...]
     b: tuple[float, ...]
-
-    @property
-    def c(self) -> tuple[float, ...]:
-        """When each stage is evaluated, as a share of the step."""
-        return tuple(float(sum(row)) for row in self.a)
 
 
 EULER = Integrator("euler", order=1, a=((),), b=(1.0,))
@@ -56,7 +86,6 @@ def step(
         table: The coefficients.
 
     Example:
-        >>> import torch
         >>> step(lambda x: -x, torch.ones(1), 0.5)
         tensor([0.5000])
     """
@@ -64,6 +93,13 @@ def step(
     for row in table.a:
         stages.append(rate(_moved(x, epsilon, row, stages)))
     return _moved(x, epsilon, table.b, stages)
+
+
+def _moved(x: Tensor, epsilon: float, weights: tuple[float, ...], stages: list[Tensor]) -> Tensor:
+    for weight, stage in zip(weights, stages, strict=True):
+        if weight:
+            x = torch.add(x, stage, alpha=epsilon * weight)
+    return x
 
 
 def resolve_integrator(integrator: str | Integrator) -> Integrator:
@@ -78,10 +114,3 @@ def resolve_integrator(integrator: str | Integrator) -> Integrator:
     if integrator not in INTEGRATORS:
         raise unknown_name("integrator", integrator, INTEGRATORS)
     return INTEGRATORS[integrator]
-
-
-def _moved(x: Tensor, epsilon: float, weights: tuple[float, ...], stages: list[Tensor]) -> Tensor:
-    for weight, stage in zip(weights, stages, strict=True):
-        if weight:
-            x = torch.add(x, stage, alpha=epsilon * weight)
-    return x

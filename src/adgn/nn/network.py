@@ -11,16 +11,66 @@ from torch_geometric.nn import global_add_pool, global_max_pool, global_mean_poo
 
 from adgn.graph import Adjacency, sparse_features
 from adgn.graph.adjacency import SPARSE_LAYOUTS
-from adgn.graph.checks import check_batch, check_count, check_features, check_tensor
-from adgn.nn.embedding import IntegerEmbedding
-from adgn.nn.registry import ModelSpec, unused_edge_features
-from adgn.nn.resolve import check_choice
+from adgn.graph.checks import (
+    INTEGER_TYPES,
+    check_batch,
+    check_choice,
+    check_count,
+    check_features,
+    check_tensor,
+)
+from adgn.nn.registry import ModelOptions, ModelSpec, unused_edge_features
 
 Level = Literal["node", "graph"]
 LEVELS: tuple[Level, ...] = ("node", "graph")
 ENCODERS = ("linear", "linear_no_bias", "embedding", "none")
 READOUTS = ("linear", "linear_no_bias", "mlp", "none")
 _POOLS = (global_add_pool, global_max_pool, global_mean_pool)
+
+
+class IntegerEmbedding(nn.Module):
+    r"""Adds the embeddings of all integers of a node.
+
+    $$
+    \mathbf{x}_u^0 = \sum_k \mathbf{E}_k[f_{uk}]
+    $$
+
+    Args:
+        sizes: For each column of the features, how many values it has: 0 to `size - 1`.
+        channels: The size of an embedding.
+
+    Shapes: integers `[N, len(sizes)]` → `[N, channels]`.
+
+    Example:
+        >>> import torch
+        >>> IntegerEmbedding([5, 3], 16)(torch.tensor([[4, 0], [1, 2]])).shape
+        torch.Size([2, 16])
+    """
+
+    def __init__(self, sizes: Sequence[int], channels: int) -> None:
+        super().__init__()
+        if not sizes:
+            raise ValueError("sizes is empty; give the number of values of each column")
+        for size in sizes:
+            check_count("sizes", size)
+        self.tables = nn.ModuleList(nn.Embedding(size, channels) for size in sizes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The first states of all nodes."""
+        if x.dim() != 2 or x.size(1) != len(self.tables) or x.dtype not in INTEGER_TYPES:
+            raise ValueError(
+                f"x has shape {list(x.shape)} and dtype {x.dtype}; the embedding needs integers "
+                f"[num_nodes, {len(self.tables)}]"
+            )
+        states: Tensor = self.tables[0](x[:, 0])
+        for column, table in enumerate(self.tables[1:], start=1):
+            states = states + table(x[:, column])
+        return states
+
+    def reset_parameters(self) -> None:
+        """Draws new embeddings."""
+        for table in self.tables:
+            table.reset_parameters()  # type: ignore[operator]
 
 
 class GraphNetwork(nn.Module):
@@ -44,18 +94,15 @@ class GraphNetwork(nn.Module):
             `edge_attr` where edge features are given) that maps states `[N, d]` to states
             `[N, d]`. An attribute `edge_dim = None` says that it reads no edge features.
         level: `"node"`: one output per node; `"graph"`: one per graph.
-        encoder: `"linear"` (no activation); `"linear_no_bias"`: without a bias, so that a node
-            without features starts in the state zero; `"embedding"`: the sum of an embedding of
-            each of the node's integers; or `"none"`: the features are the first states.
+        encoder: `"linear"` (no activation); `"linear_no_bias"`; `"embedding"`: the sum of an
+            embedding of each of the node's integers; or `"none"`: the features are the states.
         readout: `"linear"`; `"linear_no_bias"`; `"mlp"`: the paper's two linear layers with
-            LeakyReLU after each; or `"none"`: the states (at graph level the pooled states) are
-            the outputs.
+            LeakyReLU after each; or `"none"`: the (pooled) states are the outputs.
         dropout: The share of entries dropped, while training, of the first and of the last states.
 
-    Shapes:
-        - **input:** features `[N, in_channels]`, dense or sparse CSR; a graph; edge weights
-          `[E]`, graph numbers `[N]`, edge features `[E, F]` (all three optional)
-        - **output:** `[N, out_channels]` or `[graphs, out_channels]`
+    Shapes: features `[N, in_channels]`, dense or sparse CSR; a graph; edge weights `[E]`, graph
+    numbers `[N]`, edge features `[E, F]` (all three optional) → `[N, out_channels]` or `[graphs,
+    out_channels]`.
 
     Example:
         >>> import torch
@@ -85,12 +132,9 @@ class GraphNetwork(nn.Module):
         super().__init__()
         values = None if isinstance(in_channels, int) else tuple(in_channels)
         in_channels = in_channels if isinstance(in_channels, int) else len(in_channels)
-        for name, value in (
-            ("in_channels", in_channels),
-            ("hidden_channels", hidden_channels),
-            ("out_channels", out_channels),
-        ):
-            check_count(name, value)
+        check_count("in_channels", in_channels)
+        check_count("hidden_channels", hidden_channels)
+        check_count("out_channels", out_channels)
         check_choice("level", level, LEVELS)
         encoder = "none" if encoder is None else encoder
         check_choice("encoder", encoder, ENCODERS)
@@ -143,7 +187,7 @@ class GraphNetwork(nn.Module):
             edge_weight: `[E]`.
             batch: `[N]`; the graph that each node belongs to. Needed at graph level.
             batch_size: The number of graphs; by default the largest number in `batch` plus one.
-            edge_attr: Edge features, for a propagation that uses them.
+            edge_attr: Edge features `[E, F]`, for a propagation that uses them.
         """
         self._check_batch_given(batch)  # before the work of all layers
         if edge_attr is not None and getattr(self.propagation, "edge_dim", edge_attr) is None:
@@ -174,7 +218,8 @@ class GraphNetwork(nn.Module):
                     "x.detach() if the gradient is not needed"
                 )
             check_features(x, self.in_channels, like=weight)
-            return _sparse_linear(x, encoder.weight, encoder.bias)
+            product = sparse_features(x) @ encoder.weight.t()
+            return product if encoder.bias is None else product + encoder.bias
         check_features(x, self.in_channels, like=weight)
         if encoder is None:
             return x
@@ -208,34 +253,23 @@ class GraphNetwork(nn.Module):
 
     def parameter_counts(self) -> dict[str, int]:
         """Trainable numbers per part: `encoder`, `propagation`, `readout` and `total`."""
-        parts = {
+        parts = {name: getattr(self, name) for name in ("encoder", "propagation", "readout")}
+        counts = {
             name: sum(p.numel() for p in part.parameters() if p.requires_grad) if part else 0
-            for name, part in (
-                ("encoder", self.encoder),
-                ("propagation", self.propagation),
-                ("readout", self.readout),
-            )
+            for name, part in parts.items()
         }
-        return {**parts, "total": sum(parts.values())}
+        return {**counts, "total": sum(counts.values())}
 
     def extra_repr(self) -> str:
         """Sizes and level, for `repr`."""
-        return (
-            f"{self.in_channels} → {self.hidden_channels} → {self.out_channels}, "
-            f"level={self.level!r}"
-        )
+        sizes = f"{self.in_channels} → {self.hidden_channels} → {self.out_channels}"
+        return f"{sizes}, level={self.level!r}"
 
 
 class Model(GraphNetwork, ABC):
     """A network whose propagation is built from the options registered for it.
 
-    Args:
-        in_channels: Features per node; with `encoder="embedding"` how many values each has.
-        hidden_channels: The size of a node's state.
-        out_channels: Outputs per node or graph.
-        num_layers: How many layers.
-        level: `"node"` or `"graph"`.
-        **options: See `model_spec(name).options`.
+    Its arguments are those of [`build_model`][adgn.nn.build_model], without the name.
     """
 
     def __init__(
@@ -254,26 +288,16 @@ class Model(GraphNetwork, ABC):
             name = type(self).__name__
             raise TypeError(f"{name} is not registered; put @register_model(name) before the class")
         parsed = self.spec.parse(options)
+        propagation = self.build_propagation(hidden_channels, num_layers, parsed)
+        common = {name: getattr(parsed, name) for name in ModelOptions.model_fields}
         super().__init__(
-            in_channels,
-            hidden_channels,
-            out_channels,
-            self.build_propagation(hidden_channels, num_layers, parsed),
-            level=level,
-            encoder=parsed.encoder,
-            readout=parsed.readout,
-            dropout=parsed.dropout,
+            in_channels, hidden_channels, out_channels, propagation, level=level, **common
         )
 
     @staticmethod
     @abstractmethod
     def build_propagation(channels: int, num_layers: int, options: Any) -> nn.Module:
         """The module between encoder and readout."""
-
-
-def _sparse_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    product = sparse_features(x) @ weight.t()
-    return product if bias is None else product + bias
 
 
 def _build_readout(name: str, in_channels: int, out_channels: int) -> nn.Module:

@@ -16,11 +16,9 @@ if TYPE_CHECKING:
 class ModelOptions(BaseModel):
     """The options that every model has; a model's own come on top.
 
-    A field's default is the setting of the paper's experiments. Values are checked and never
-    converted.
+    A default is the setting of the paper's experiments. Values are checked and never converted.
 
     Example:
-        >>> from pydantic import Field
         >>> class MyOptions(ModelOptions):
         ...     alpha: float = Field(0.1, ge=0, le=1, description="the share of the first states")
         >>> options = MyOptions(dropout=0.5)
@@ -45,6 +43,11 @@ class ModelOptions(BaseModel):
     dropout: float = Field(
         0.0, ge=0, lt=1, description="share of the first and last states dropped while training"
     )
+
+    def beyond(self, base: "type[ModelOptions]") -> dict[str, Any]:
+        """The options that `base` does not have."""
+        names = type(self).model_fields.keys() - base.model_fields.keys()
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True)
@@ -74,12 +77,9 @@ class ModelSpec:
         note: What a user should know besides, in Markdown.
 
     Example:
-        >>> from adgn.nn import model_spec
         >>> spec = model_spec("grand")
         >>> spec.title, spec.receptive_field, spec.edge_features
         ('GRAND', '4L', False)
-        >>> [option.name for option in spec.describe_options()][:3]
-        ['epsilon', 'heads', 'adjoint']
         >>> spec.parse({"heads": 2}).epsilon  # what is not given has its default
         0.1
     """
@@ -110,14 +110,8 @@ class ModelSpec:
         common = ModelOptions.model_fields
         fields = self.options.model_fields
         ordered = [*(name for name in fields if name not in common), *common]
-        return [
-            OptionSpec(
-                name,
-                fields[name].get_default(call_default_factory=True),
-                fields[name].description or "",
-            )
-            for name in ordered
-        ]
+        defaults = {name: fields[name].get_default(call_default_factory=True) for name in ordered}
+        return [OptionSpec(n, defaults[n], fields[n].description or "") for n in ordered]
 
     def parse(self, options: Mapping[str, Any]) -> ModelOptions:
         """The options with defaults filled in; an error names the wrong one and lists all."""
@@ -199,7 +193,6 @@ def unregister_model(name: str) -> None:
     Example:
         [`register_model`][adgn.nn.register_model] has one that comes and goes.
 
-        >>> from adgn.nn import unregister_model
         >>> unregister_model("my-method")
         Traceback (most recent call last):
         ValueError: name='my-method' is not known. ...
@@ -211,7 +204,6 @@ def available_models() -> list[str]:
     """The names that `build_model` takes, sorted.
 
     Example:
-        >>> from adgn.nn import available_models
         >>> available_models()[:4]
         ['adgn', 'appnp', 'dagnn', 'dgc']
     """
@@ -222,7 +214,6 @@ def model_spec(name: str) -> ModelSpec:
     """What is known about the model of this name.
 
     Example:
-        >>> from adgn.nn import model_spec
         >>> model_spec("gcnii").title
         'GCNII'
     """
@@ -256,7 +247,6 @@ def build_model(
         `build_model(**model.configuration)` makes another one like it.
 
     Example:
-        >>> from adgn.nn import build_model
         >>> model = build_model("gcn", 3, 16, 2, num_layers=4)
         >>> model.parameter_counts()["propagation"]  # four layers of 16 × 16 weights, 16 biases
         1088
@@ -267,23 +257,10 @@ def build_model(
         Traceback (most recent call last):
         ValueError: gcn has no option 'alpha'. gcn takes: act='tanh', ...
     """
-    model = model_spec(name).network(
-        in_channels,
-        hidden_channels,
-        out_channels,
-        num_layers,  # type: ignore[arg-type]
-        level=level,
-        **options,
-    )
-    model.configuration = {
-        "name": name,
-        "in_channels": in_channels,
-        "hidden_channels": hidden_channels,
-        "out_channels": out_channels,
-        "num_layers": num_layers,
-        "level": level,
-        **options,
-    }
+    sizes = {"in_channels": in_channels, "hidden_channels": hidden_channels}
+    sizes |= {"out_channels": out_channels, "num_layers": num_layers}
+    model = model_spec(name).network(*sizes.values(), level=level, **options)  # type: ignore[arg-type]
+    model.configuration = {"name": name, **sizes, "level": level, **options}
     return model
 
 

@@ -1,7 +1,7 @@
 """Strings resolve to objects: `act="tanh"`, `level="node"`."""
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -10,22 +10,19 @@ from torch_geometric.nn.resolver import activation_resolver
 from adgn._util.suggestions import unknown_name
 
 Activation = Callable[[Tensor], Tensor]
+KnownActivation = Literal["identity", "tanh", "relu"]  # those that the fused integration knows
 
-_ACTIVATIONS: Mapping[str, type[nn.Module]] = {
-    "celu": nn.CELU,
-    "elu": nn.ELU,
-    "gelu": nn.GELU,
-    "hardtanh": nn.Hardtanh,
-    "identity": nn.Identity,
-    "leakyrelu": nn.LeakyReLU,
-    "mish": nn.Mish,
-    "relu": nn.ReLU,
-    "relu6": nn.ReLU6,
-    "selu": nn.SELU,
-    "sigmoid": nn.Sigmoid,
-    "silu": nn.SiLU,
-    "softplus": nn.Softplus,
-    "tanh": nn.Tanh,
+_ACTIVATIONS: dict[str, type[nn.Module]] = {
+    kind.__name__.lower(): kind
+    for kind in (
+        *(nn.CELU, nn.ELU, nn.GELU, nn.Hardtanh, nn.Identity, nn.LeakyReLU, nn.Mish),
+        *(nn.ReLU, nn.ReLU6, nn.SELU, nn.Sigmoid, nn.SiLU, nn.Softplus, nn.Tanh),
+    )
+}
+_KNOWN: dict[Any, KnownActivation] = {
+    **dict.fromkeys((None, nn.Identity), "identity"),
+    **dict.fromkeys((nn.Tanh, torch.tanh, Tensor.tanh), "tanh"),
+    **dict.fromkeys((nn.ReLU, torch.relu, Tensor.relu, nn.functional.relu), "relu"),
 }
 
 
@@ -57,11 +54,9 @@ def resolve_activation(
         except (ValueError, TypeError, NotImplementedError):
             raise unknown_name("act", act, _ACTIVATIONS) from None
         return resolved.train()
-    if act is None or isinstance(act, nn.Module):
-        return act
     if isinstance(act, type) and issubclass(act, nn.Module):
         return _build(act, act_kwargs)
-    if callable(act) and not isinstance(act, type):
+    if act is None or (callable(act) and not isinstance(act, type)):
         return act
     raise TypeError(
         f"act is a {type(act).__name__}; expected a name such as 'tanh', a torch.nn.Module, "
@@ -78,8 +73,18 @@ def _build(kind: type[nn.Module], act_kwargs: Mapping[str, Any] | None) -> nn.Mo
         ) from None
 
 
-def check_choice(argument: str, value: object, choices: Iterable[str]) -> None:
-    """Raises unless `value` is one of the names in `choices`."""
-    names = list(choices)
-    if value not in names:
-        raise unknown_name(argument, value, names)
+def known_activation(act: Activation | None) -> KnownActivation | None:
+    """The activation's name where its slope is known here; a module with hooks is unknown."""
+    if not isinstance(act, nn.Module):
+        return _KNOWN.get(act)
+    return None if has_hooks(act) else _KNOWN.get(type(act))
+
+
+def has_hooks(module: nn.Module) -> bool:
+    """Whether the module has hooks, which must be called with it."""
+    return bool(
+        module._forward_hooks
+        or module._forward_pre_hooks
+        or module._backward_hooks
+        or module._backward_pre_hooks
+    )

@@ -3,17 +3,15 @@
 Both keep, per step, one number per entry of the states. For tanh that is what the activation
 returned, t: its slope is 1 − t², and the states before a step are found from the first ones by
 adding ε t for each step between, as the forward pass did: they are the same to the last bit. (From
-the last states back, x − ε t would leave few digits of small x.) The caller keeps the states before
-every `REVERSIBLE_STEPS`-th step. The backward pass of the last step between two of them notes some
-of the states that it adds up, so that those before the other steps are few additions away. For the
-other activations the states are kept themselves (and for relu, where it was active).
+the last states back, x − ε t would leave few digits of small x.) The backward pass of the last step
+stores some of the states that it adds up, so that those before the other steps are few additions
+away. For the other activations the states are kept themselves (and for relu, where it was active).
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Literal
 
 import torch
 from torch import Tensor
@@ -22,10 +20,8 @@ from adgn.graph import SparseOperator
 from adgn.graph.kernels import multiply_transposed
 from adgn.graph.native import calls
 from adgn.graph.native.library import Integration, NativeLibrary
-from adgn.nn.checkpointing import segment_length, split_steps
-
-KnownActivation = Literal["identity", "tanh", "relu"]
-REVERSIBLE_STEPS = 16
+from adgn.nn.checkpointing import checkpoint_interval, split_steps
+from adgn.nn.resolve import KnownActivation
 
 # Blocks whose states take more than this (in bytes, four arrays of them) leave the second-level
 # cache; so do weights and their gradients.
@@ -152,10 +148,10 @@ class TorchStepper(Stepper):
                 x = torch.add(x, t, alpha=self.epsilon)
                 yield x
 
-        between = segment_length(len(activated))
-        marks = list(islice(states(first, activated[:-1]), 0, None, between))
-        for begin, end in reversed(split_steps(len(activated), between)):
-            yield from reversed(list(states(marks.pop(), activated[begin : end - 1])))
+        interval = checkpoint_interval(len(activated))
+        checkpoints = list(islice(states(first, activated[:-1]), 0, None, interval))
+        for begin, end in reversed(split_steps(len(activated), interval)):
+            yield from reversed(list(states(checkpoints.pop(), activated[begin : end - 1])))
 
 
 @dataclass(frozen=True)
@@ -181,14 +177,12 @@ class NativeStepper(Stepper):
             itemsize = weights.w_self.element_size()
             width = calls.padded_width(channels, weights.w_self.dtype)
             largest = int(block_ptr.diff().max()) if block_ptr.numel() > 1 else 0
-            if (
-                block_ptr.numel() <= torch.get_num_threads()
-                or 4 * largest * width * itemsize > _BLOCK_BYTES
-                or 2 * sets * channels * width * itemsize > _WEIGHT_BYTES
-            ):
-                block_ptr = None
-            else:
-                block_ptr = calls.readable(block_ptr.long())
+            fits = (
+                block_ptr.numel() > torch.get_num_threads()
+                and 4 * largest * width * itemsize <= _BLOCK_BYTES
+                and 2 * sets * channels * width * itemsize <= _WEIGHT_BYTES
+            )
+            block_ptr = calls.readable(block_ptr.long()) if fits else None
         return cls(operator, epsilon, activation, library, block_ptr)
 
     def forward(

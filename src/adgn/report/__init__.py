@@ -4,6 +4,7 @@ from adgn.report.commands import reproduce_command
 from adgn.report.headline import headline_table
 from adgn.report.page import html_page, state_text
 from adgn.report.results import ReportError, Results, TableResults, read_results
+from adgn.report.runs import read_runs
 from adgn.report.write import ReportFiles, collect, markdown_report, write_report
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "html_page",
     "markdown_report",
     "read_results",
+    "read_runs",
     "reproduce_command",
     "state_text",
     "write_report",

@@ -1,10 +1,10 @@
 """What the figures of a report show, before any drawing: lines and dots with their labels."""
 
 from dataclasses import dataclass, replace
-from math import isfinite
 
+from adgn.experiments.records import Cell, Column, Moments
 from adgn.report.numbers import NOT_FINITE, NumberFormat, metric_label, number_format, tick
-from adgn.report.results import Cell, Column, Moments, TableResults
+from adgn.report.results import TableResults
 
 
 @dataclass(frozen=True)
@@ -17,40 +17,32 @@ class Series:
     @property
     def measured(self) -> list[tuple[float, float]]:
         """The points that have a height."""
-        return [(x, y) for x, y in self.points if y is not None and isfinite(y)]
+        return [(x, y) for x, y in self.points if y is not None]
 
 
 @dataclass(frozen=True)
 class LineChart:
-    """Lines over a common axis.
-
-    Attributes:
-        x_ticks: The marked places; empty for a choice by the range.
-        log_x: Whether equal ratios are equal distances.
-        reference: A level to compare with: the constant predictor's.
-    """
+    """Lines over a common axis."""
 
     key: str
     title: str
     x_label: str
     y_label: str
     series: tuple[Series, ...]
-    x_ticks: tuple[float, ...] = ()
-    log_x: bool = False
-    reference: float | None = None
+    x_ticks: tuple[float, ...] = ()  # the marked places; empty for a choice by the range
+    log_x: bool = False  # whether equal ratios are equal distances
+    reference: float | None = None  # a level to compare with: the constant predictor's
 
     @property
     def description(self) -> str:
         """The chart in words: where each line begins and ends."""
         parts = []
         for line in self.series:
-            if line.measured:
-                (x0, y0), (x1, y1) = line.measured[0], line.measured[-1]
-                first, last = tick(round(y0, 3)), tick(round(y1, 3))
-                parts.append(f"{line.label}: from {first} at {tick(x0)} to {last} at {tick(x1)}")
-        if not parts:
-            return "Nothing measured yet."
-        return f"{self.y_label} against {self.x_label}. {'; '.join(parts)}."
+            ends = [f"{tick(round(y, 3))} at {tick(x)}" for x, y in line.measured]
+            if ends:
+                parts.append(f"{line.label}: from {ends[0]} to {ends[-1]}")
+        words = f"{self.y_label} against {self.x_label}. {'; '.join(parts)}."
+        return words if parts else "Nothing measured yet."
 
 
 @dataclass(frozen=True)
@@ -104,10 +96,10 @@ class DotChart:
         def number(value: Moments | None) -> str:
             return written.plain(value.mean) if value is not None and value.finite else "none"
 
-        parts = [
+        parts = (
             f"{dot.label}: measured {number(dot.measured)}, published {number(dot.published)}"
             for dot in self.dots
-        ]
+        )
         return f"{self.x_label}. {'; '.join(parts)}."
 
     @property
@@ -117,7 +109,7 @@ class DotChart:
             (value.mean, value.std or 0.0)
             for dot in self.dots
             for value in (dot.measured, dot.published)
-            if value is not None and value.mean is not None and value.finite
+            if value is not None and value.mean is not None
         ]
 
 
@@ -149,11 +141,9 @@ def depth_charts(table: TableResults) -> list[LineChart]:
         layers = [float(column.layers or 0) for column in group.columns]
         lines = []
         for row in experiment.rows:
-            scores = [
-                _scaled(table, table.score(cell))
-                for cell in (table.cells[row.key, column.key] for column in group.columns)
-            ]
-            heights = [score.mean if score and score.finite else None for score in scores]
+            cells = [table.cells[row.key, column.key] for column in group.columns]
+            scores = [_scaled(table, table.score(cell)) for cell in cells]
+            heights = [score.mean if score else None for score in scores]
             lines.append(Series(row.title, tuple(zip(layers, heights, strict=True))))
         found.append(
             LineChart(
@@ -227,4 +217,4 @@ def _scaled(table: TableResults, value: Moments | None) -> Moments | None:
 
 def _reference(table: TableResults, column: Column) -> float | None:
     constant = _scaled(table, table.constant(column))
-    return constant.mean if constant is not None and constant.finite else None
+    return constant.mean if constant is not None else None

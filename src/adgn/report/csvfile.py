@@ -4,9 +4,10 @@ import csv
 import io
 from typing import Any
 
+from adgn.experiments.records import Moments
 from adgn.report.extra_scores import measured_extra, published_extra
 from adgn.report.grid import difference_to_published
-from adgn.report.results import Moments, TableResults
+from adgn.report.results import TableResults
 from adgn.training.tasks import TASKS
 
 # What the values are in, in words: percentages are shown in the tables, shares are stored.

@@ -4,10 +4,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from adgn.experiments.records import Cell, Column, Row
 from adgn.report.extra_scores import extra_scores, measured_extra, published_extra
 from adgn.report.grid import cell_entry, difference_to_published, repeats_label, repeats_text
 from adgn.report.numbers import ABSENT, NumberFormat, duration, number_format
-from adgn.report.results import Cell, Column, Row, TableResults
+from adgn.report.results import TableResults
 
 Pairs = list[tuple[str, str]]
 

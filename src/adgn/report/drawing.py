@@ -4,7 +4,7 @@ Lines are told apart by marker and dashes as well as by colour, and carry their 
 """
 
 from collections.abc import Iterable, Sequence
-from math import isfinite, nan
+from math import nan
 from typing import Any
 
 import matplotlib as mpl
@@ -109,7 +109,7 @@ def _draw_lines(axes: Axes, chart: LineChart, small: bool) -> None:
     axes.margins(0.03, 0.06)
     for index, series in enumerate(chart.series):
         xs = [x for x, _ in series.points]
-        ys = [nan if y is None or not isfinite(y) else y for _, y in series.points]
+        ys = [nan if y is None else y for _, y in series.points]
         style = line_style(index)
         if small and len(xs) > 1:  # a line of one point is only seen by its marker
             style["marker"] = ""
@@ -163,7 +163,7 @@ def _draw_dots(axes: Axes, chart: DotChart) -> None:
             (dot.published, y + 4, LIGHT["s1"], 1, OPEN),
             (dot.measured, y - 3, LIGHT["s0"], 2, {"marker": "o", "markeredgewidth": 0}),
         ):
-            if value is None or value.mean is None or not value.finite:
+            if value is None or value.mean is None:
                 continue
             if value.std:
                 # A logarithmic axis has no place for zero and less: the bar ends where it does.

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from adgn.report.results import Cell, Column, Moments, TableResults, over_runs
+from adgn.experiments.records import Cell, Column, Moments
+from adgn.report.results import TableResults, over_runs
 from adgn.training.tasks import TASKS, ExtraScore
 
 __all__ = ["extra_scores", "measured_extra", "published_extra", "quoted_extra"]

@@ -2,28 +2,21 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from math import isfinite
 
+from adgn.experiments.records import Cell, Column, Moments
 from adgn.report.extra_scores import extra_scores, measured_extra, published_extra, quoted_extra
 from adgn.report.numbers import ABSENT, NumberFormat, metric_label, number_format, sentence
-from adgn.report.results import Cell, Column, Group, Moments, TableResults, over_runs
+from adgn.report.results import Group, TableResults, over_runs
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One place of a table.
+    """One place of a table."""
 
-    Attributes:
-        mean: The number, or a word where there is none.
-        spread: `± std`, or empty.
-        best: Whether it is the best measured value of its column.
-        cell: The cell that it links to.
-    """
-
-    mean: str
-    spread: str = ""
-    best: bool = False
-    cell: Cell | None = None
+    mean: str  # the number, or a word where there is none
+    spread: str = ""  # `± std`, or empty
+    best: bool = False  # whether it is the best measured value of its column
+    cell: Cell | None = None  # what it links to
 
     @property
     def text(self) -> str:
@@ -38,14 +31,10 @@ class Entry:
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a table, with its label.
+    """One line of a table, with its label."""
 
-    Attributes:
-        role: `"measured"`, `"constant"` or `"quoted"` for a method's own line; those that add to it
-            are `"published"`, `"difference"`, `"runs"`, `"extra"`, `"published-extra"` and
-            `"quoted-extra"`.
-    """
-
+    # "measured", "constant" or "quoted": a method's own line. Those that add to it are "published",
+    # "difference", "runs", "extra", "published-extra" and "quoted-extra".
     role: str
     label: str
     entries: tuple[Entry, ...]
@@ -140,12 +129,11 @@ def time_grid(table: TableResults) -> Grid | None:
 
 
 def difference_to_published(table: TableResults, cell: Cell) -> float | None:
-    """Measured minus published, where both are there and finite."""
+    """Measured minus published, where both are there."""
     score, published = table.score(cell), cell.published
     if score is None or published is None or score.mean is None or published.mean is None:
         return None
-    difference = score.mean - published.mean
-    return difference if isfinite(difference) else None
+    return score.mean - published.mean
 
 
 def _grid(table: TableResults, group: Group, caption: str, corner: str) -> Grid:
@@ -219,8 +207,8 @@ def _best(table: TableResults, column: Column) -> frozenset[str]:
     for row in table.experiment.rows:
         cell = table.cells[row.key, column.key]
         score = table.score(cell)
-        if cell.status != "failed" and score is not None and score.finite:
-            means[row.key] = score.mean or 0.0
+        if cell.status != "failed" and score is not None and score.mean is not None:
+            means[row.key] = score.mean
     if len(means) < 2:  # best of one says nothing
         return frozenset()
     shown = number_format(metric.unit).plain

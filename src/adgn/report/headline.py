@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 
+from adgn.experiments.records import Cell
 from adgn.report.extra_scores import extra_scores
 from adgn.report.grid import Entry, Line, grids, repeats_label, repeats_text, runs_text
 from adgn.report.markdown import escape_markdown, markdown_entry, markdown_head, markdown_table
 from adgn.report.numbers import ABSENT, metric_label, sentence
-from adgn.report.results import Cell, ReportError, Results, TableResults
+from adgn.report.results import ReportError, Results, TableResults
 
 
 def headline_table(results: Results, experiment: str = "property") -> str:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal
 from math import isfinite
 
-from adgn.report.results import Metric, Moments
+from adgn.experiments.records import Metric, Moments
 
 ABSENT = "–"
 NOT_FINITE = "not finite"
@@ -79,7 +79,7 @@ def metric_label(metric: Metric) -> str:
     """A metric as axes and captions name it, with the unit that its values are shown in.
 
     Example:
-        >>> from adgn.report.results import Metric
+        >>> from adgn.experiments.records import Metric
         >>> metric_label(Metric(name="a", title="test accuracy", higher_is_better=True, unit="%"))
         'test accuracy, %'
     """

@@ -40,7 +40,7 @@ def html_page(results: Results) -> str:
     # Styles and the script are inserted as they are; they are part of the package.
     template = environment.get_template("page.html")
     return template.render(
-        title="A-DGN reproduction report",
+        title="A-DGN report",
         version=__version__,
         theme=theme_css(),
         source=results.folder.name or str(results.folder),

@@ -9,36 +9,14 @@ from adgn.experiments.records import (
     FORMAT,
     Cell,
     Column,
-    Failure,
     Head,
-    Metric,
     Moments,
     Outline,
     Planned,
-    Published,
-    Row,
-    RunRecord,
     read_record,
 )
 
-__all__ = [
-    "FORMAT",
-    "Cell",
-    "Column",
-    "Failure",
-    "Group",
-    "Metric",
-    "Moments",
-    "Outline",
-    "Published",
-    "ReportError",
-    "Results",
-    "Row",
-    "RunRecord",
-    "TableResults",
-    "over_runs",
-    "read_results",
-]
+__all__ = ["Group", "ReportError", "Results", "TableResults", "over_runs", "read_results"]
 
 
 class ReportError(ValueError):
@@ -47,16 +25,10 @@ class ReportError(ValueError):
 
 @dataclass(frozen=True)
 class Group:
-    """Columns that are shown together: of one data set in a depth experiment, else all.
+    """Columns that are shown together: of one data set in a depth experiment, else all."""
 
-    Attributes:
-        title: The data set; empty where the group is the whole table.
-        key: Names the group among those of all experiments.
-        columns: Its columns.
-    """
-
-    title: str
-    key: str
+    title: str  # the data set; empty where the group is the whole table
+    key: str  # names the group among those of all experiments
     columns: tuple[Column, ...]
 
 
@@ -82,16 +54,15 @@ class TableResults:
     @property
     def groups(self) -> list[Group]:
         """The columns that are shown together: all of them, or those of each data set."""
-        experiment = self.experiment
-        if experiment.kind != "depth":
-            return [Group("", experiment.name, experiment.columns)]
+        name, columns = self.experiment.name, self.experiment.columns
+        if self.experiment.kind != "depth":
+            return [Group("", name, columns)]
+        found: dict[str, list[Column]] = {}
+        for column in columns:
+            found.setdefault(column.group or "", []).append(column)
         return [
-            Group(
-                title,
-                f"{experiment.name}--{title}" if title else experiment.name,
-                tuple(column for column in experiment.columns if (column.group or "") == title),
-            )
-            for title in dict.fromkeys(column.group or "" for column in experiment.columns)
+            Group(title, f"{name}--{title}" if title else name, tuple(mine))
+            for title, mine in found.items()
         ]
 
     def score(self, cell: Cell) -> Moments | None:
@@ -148,24 +119,23 @@ def read_results(folder: Path) -> Results:
         raise ReportError(
             f"DIR={folder} {what}; give the folder that `adgn reproduce --out DIR` wrote"
         )
-    path = folder / "reproduction.json"
-    if not path.exists():
+    place = find_reproduction(folder)
+    if place != folder:
         raise ReportError(
             f"DIR={folder} is not a results directory: it has no reproduction.json. Give the "
             "folder that `adgn reproduce --out DIR` wrote"
-            + (f", such as {inside}" if (inside := _results_inside(folder)) else "")
+            + (f", such as {place}" if place else ", or for a report one with finished runs")
         )
-    head = read_record(path, Head, ReportError)
+    head = read_record(folder / "reproduction.json", Head, ReportError)
     tables = tuple(_read_table(folder / name, name) for name in head.experiments)
     return Results(folder, head.adgn, head.budget, tables)
 
 
-def _results_inside(folder: Path) -> Path | None:
-    """A results directory below, or the one that the folder is a part of."""
+def find_reproduction(folder: Path) -> Path | None:
+    """What `adgn reproduce` wrote: the folder itself, one below, or the one above."""
     below = sorted(path.parent for path in folder.glob("*/reproduction.json"))
-    if below:
-        return below[0]
-    return folder.parent if (folder.parent / "reproduction.json").exists() else None
+    places = [folder, *below, folder.parent]
+    return next((place for place in places if (place / "reproduction.json").exists()), None)
 
 
 def _read_table(folder: Path, name: str) -> TableResults:
@@ -202,21 +172,22 @@ def _read_table(folder: Path, name: str) -> TableResults:
     planned = {(cell.row, cell.column): cell for cell in experiment.cells}
     cells = {
         (row, column): found.get((row, column))
-        or _not_begun(experiment, planned.get((row, column)) or Planned(row=row, column=column))
+        or not_begun(experiment, row, column, planned.get((row, column)))
         for row in rows
         for column in columns
     }
     return TableResults(experiment, cells)
 
 
-def _not_begun(experiment: Outline, planned: Planned) -> Cell:
+def not_begun(experiment: Outline, row: str, column: str, planned: Planned | None = None) -> Cell:
+    """The cell of a place of which nothing but the plan is known."""
     return Cell(
         format=FORMAT,
         experiment=experiment.name,
-        row=planned.row,
-        column=planned.column,
+        row=row,
+        column=column,
         budget=experiment.budget.name,
         status="waiting",
-        planned_runs=planned.planned_runs,
-        published=planned.published,
+        planned_runs=planned.planned_runs if planned else 0,
+        published=planned.published if planned else None,
     )

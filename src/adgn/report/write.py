@@ -22,12 +22,7 @@ from adgn.training.files import write_atomically
 
 @dataclass(frozen=True)
 class ReportFiles:
-    """What was written.
-
-    Attributes:
-        page: The HTML page.
-        files: All files, the page included.
-    """
+    """What was written: the HTML page, and all files, the page included."""
 
     page: Path
     files: tuple[Path, ...]
@@ -146,10 +141,9 @@ def collect(folder: Path, out: Path) -> list[Path]:
             if path not in copied:
                 path.unlink()
     head = json.loads((folder / "reproduction.json").read_text(encoding="utf-8"))
-    kept = [] if previous is None else [table.experiment.name for table in previous.tables]
-    everything = list(dict.fromkeys([*kept, *names]))
-    known = [name for name in EXPERIMENTS if name in everything]
-    head["experiments"] = [*known, *(name for name in everything if name not in EXPERIMENTS)]
+    kept = [table.experiment.name for table in previous.tables] if previous else []
+    order = [*EXPERIMENTS, *kept, *names]
+    head["experiments"] = sorted({*kept, *names}, key=order.index)
     text = json.dumps(head, indent=1, ensure_ascii=False) + "\n"
     return [*copied, _write(out / "reproduction.json", text.encode())]
 

@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,32 +18,38 @@ from adgn._util.processes import terminate_as_interrupt
 from adgn._util.suggestions import unknown_name
 from adgn.selection.definition import Prune, Search, StudyDefinition
 from adgn.selection.errors import SelectionError
-from adgn.selection.executors import Executor, LocalExecutor, RayExecutor
-from adgn.selection.executors.ray import check_ray_device
-from adgn.selection.protocols import protocol_of
+from adgn.selection.executors import Executor, LocalExecutor, RayExecutor, check_ray_device
+from adgn.selection.forecast import (
+    EpochTimes,
+    Forecast,
+    configurations_in,
+    forecast,
+    measure_epochs,
+)
+from adgn.selection.halving import Rung, rungs_of
+from adgn.selection.protocols import Protocol, protocol_of
 from adgn.selection.results import Progress, SelectionResult, conclude
 from adgn.selection.spaces import resolve_space
 from adgn.selection.status import StudyStatus, study_status
 from adgn.selection.storage import (
     GRACE_SECONDS,
     HEARTBEAT_SECONDS,
+    QueueStorage,
     has_password,
     open_storage,
     shown_url,
     sqlite_url,
     storage_errors,
 )
-from adgn.selection.study import open_study, plan, requeue, start_study
+from adgn.selection.study import open_study, plan, requeue, start_study, stored_definition
 from adgn.selection.worker import WorkerSpec, first_cause
-from adgn.training import resolve_config
-from adgn.training.devices import resolve_device
+from adgn.training import TrainConfig, resolve_config, shared_data
+from adgn.training.devices import resolve_device, thread_count
 from adgn.training.files import RUN_AGAIN, write_atomically
 from adgn.training.memory import check_run_memory
 
-__all__ = ["StudyFolder", "check_place", "select"]
-
 ROOT = Path("studies")
-StatusCallback = Callable[[StudyStatus], None]
+EPOCH_TIMES = "adgn_epoch_times"  # the study's attribute that holds them
 
 
 class StudyFolder:
@@ -79,9 +86,8 @@ class StudyFolder:
                 "study.db is in the folder, move this file away"
             ) from error
         if study != self.name:
-            raise SelectionError(
-                f"{self.path} is the folder of the study {study!r}, not {self.name!r}"
-            )
+            other = f"the folder of the study {study!r}, not {self.name!r}"
+            raise SelectionError(f"{self.path} is {other}")
         if url is None:
             return sqlite_url(self.path)  # so that a folder can be moved
         if needs_password:
@@ -103,12 +109,9 @@ class StudyFolder:
 
     def write(self, storage: str) -> None:
         """Writes down where the study is, without a password."""
-        own = storage == sqlite_url(self.path)
-        about = {
-            "study": self.name,
-            "storage": None if own else shown_url(storage),
-            "needs_password": has_password(storage),
-        }
+        url = None if storage == sqlite_url(self.path) else shown_url(storage)
+        secret = has_password(storage)
+        about = {"study": self.name, "storage": url, "needs_password": secret}
         write_atomically(self.about, (json.dumps(about, indent=2) + "\n").encode(), RUN_AGAIN)
 
     def open(self, storage: str | None = None) -> tuple[Study, StudyDefinition]:
@@ -130,7 +133,9 @@ def select(
     space: str | Path | Mapping[str, Any] | None = None,
     search: Search | None = None,
     prune: Prune | None = None,
+    first_rung: int | None = None,
     trials: int | None = None,
+    hours: float | None = None,
     workers: int = 1,
     executor: Literal["local", "ray"] | Executor = "local",
     ray_address: str | None = None,
@@ -146,8 +151,9 @@ def select(
     evaluate_test: bool = True,
     heartbeat: int = HEARTBEAT_SECONDS,
     grace: int = GRACE_SECONDS,
-    watch: StatusCallback | None = None,
+    callback: Callable[[StudyStatus], None] | None = None,
     progress: Progress | None = None,
+    tell_cost: Callable[[Forecast], None] | None = None,
 ) -> SelectionResult:
     """Selects a configuration by its validation score, and gives its test score.
 
@@ -160,8 +166,14 @@ def select(
         space: `"paper"`, `"compact"`, a TOML file, or lists by key; by default `"compact"`.
         search: `"grid"` (all of the space), `"random"` or `"tpe"`; by default `"grid"`.
         prune: `"asha"`: trials that are not among the best third after 1, 3, 9, … of their runs are
-            stopped; by default `"none"`.
+            stopped. `"halving"`: all train for a few epochs, and of each rung the best third goes
+            on to three times as many, from where it paused, in the end with all runs. By default
+            `"none"`.
+        first_rung: With halving, the epochs of the first rung; by default a 27th of the task's, or
+            half the patience where that is less.
         trials: How many trials; by default all of a grid, 50 of a random or TPE search.
+        hours: How long the search may take. As many configurations are tried as that allows
+            without early stopping, drawn at random; a few epochs are timed first.
         workers: How many trials run at a time.
         executor: `"local"`: processes; `"ray"`: tasks of a Ray cluster.
         ray_address: The cluster; `None`: one on this machine.
@@ -178,26 +190,19 @@ def select(
             `test` is empty.
         heartbeat: Seconds between two signs of life of a trial.
         grace: Seconds without one after which a trial is given to another worker.
-        watch: Told about once a second how far the study is.
+        callback: Told about once a second how far the study is.
         progress: Told how far the test scores are.
+        tell_cost: Told what the search will cost, before it begins; a few epochs are timed first,
+            once for a study.
 
     Raises:
-        SpaceError: The space does not fit.
-        StudyMismatchError: The name is taken by a study of something else.
-        StorageError: The storage cannot be reached.
-        ExecutorError: Workers cannot be started.
-        SelectionError: All trials crashed; the message has the first cause.
+        SelectionError: One of its kinds: the space does not fit, the name is taken, the storage
+            cannot be reached, workers cannot be started; or all trials crashed.
 
     Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     result = select(
-        ...         "graph-transfer",
-        ...         space={"optimizer.lr": [0.1, 0.001]},
-        ...         settings={"task": {"distance": 2}, "loop": {"max_epochs": 2}},
-        ...         seeds=[0],
-        ...         folder=folder,
-        ...     )  # doctest: +SKIP
+        >>> settings = {"task": {"distance": 2}, "loop": {"max_epochs": 2}}
+        >>> space = {"optimizer.lr": [0.1, 0.001]}
+        >>> result = select("graph-transfer", space=space, settings=settings)  # doctest: +SKIP
         >>> result.counts["complete"], sorted(result.test)  # doctest: +SKIP
         (2, ['log10_mse', 'log10_mse_paper', 'loss', 'mae', 'mse'])
     """
@@ -208,9 +213,12 @@ def select(
     definition = None
     if task is not None:
         definition = _definition(
-            task, model, space, search, prune, trials, settings, seeds, splits, seed
+            task, model, space, search, prune, first_rung, trials, settings, seeds, splits, seed
         )
-    elif any(v is not None for v in (model, space, search, prune, settings, seeds, splits, seed)):
+    elif any(
+        v is not None
+        for v in (model, space, search, prune, first_rung, settings, seeds, splits, seed)
+    ):
         raise SelectionError(
             f"task is missing: give it, or only the name of a study to go on with it as it is "
             f"(study={name!r})"
@@ -231,15 +239,28 @@ def select(
             database = open_storage(url, heartbeat=heartbeat, grace=grace, on_stale=requeue)
             if definition is None:
                 opened, known = open_study(name, database)
-                definition = known.with_trials(trials)
+                more = {} if trials is None else {"trials": trials}
+                definition = known.model_copy(update=more)
                 definition.check()
+            times = None
+            if hours is not None or tell_cost is not None:
+                times = _epoch_times(name, database, definition, _threads(where))
+            if hours is not None and times is not None:
+                count = configurations_in(hours, definition, times, workers)
+                definition = _shortened(name, database, definition, count, search)
             opened = start_study(name, database, definition)
+            if times is not None:
+                opened.set_user_attr(EPOCH_TIMES, asdict(times))
+                if tell_cost is not None:
+                    tell_cost(forecast(definition, times, workers, limit=hours))
+            rungs = stored_definition(opened).rungs
+            definition = definition.model_copy(update={"rungs": rungs})
             place.write(url)
             plan(opened, definition, retry_failed=retry_failed)
         path, device = str(place.path.resolve()), definition.base.device
         spec = WorkerSpec(name, url, path, 0, heartbeat, grace, device)
         with terminate_as_interrupt() as asked_to_stop:
-            _run(where, spec, opened, definition, watch, asked_to_stop)
+            _run(where, spec, opened, definition, callback, asked_to_stop)
             return conclude(opened, definition, place.path, progress, evaluate_test)
 
 
@@ -248,14 +269,14 @@ def _run(
     spec: WorkerSpec,
     study: Study,
     definition: StudyDefinition,
-    watch: StatusCallback | None,
+    callback: Callable[[StudyStatus], None] | None,
     asked_to_stop: threading.Event,
 ) -> None:
     def poll() -> None:
         if asked_to_stop.is_set():
             raise KeyboardInterrupt
-        if watch is not None:
-            watch(study_status(study, definition))
+        if callback is not None:
+            callback(study_status(study, definition))
 
     while not (before := study_status(study, definition)).finished:
         executor.run(spec, poll)
@@ -296,18 +317,7 @@ def check_place(
     ray_address: str | None = None,
     storage: str | None = None,
 ) -> None:
-    """Checks where studies would run and be kept, before any is started.
-
-    Args:
-        executor: As of `select`.
-        workers: As of `select`.
-        ray_address: As of `select`.
-        storage: As of `select`; it is connected to.
-
-    Raises:
-        ExecutorError: Workers cannot be started there.
-        StorageError: The storage cannot be reached.
-    """
+    """Checks where the studies of `select` would run and be kept, before any is started."""
     where = _executor(executor, workers, ray_address, None)
     if isinstance(where, RayExecutor):
         where.check()
@@ -320,10 +330,7 @@ def _default_name(
 ) -> str:
     if task is None:
         raise SelectionError("give a task to start a study, or the name of a study to go on with")
-    if isinstance(space, Mapping):
-        kind = "own"
-    else:
-        kind = Path(space).stem if space is not None else "compact"
+    kind = "own" if isinstance(space, Mapping) else Path(space or "compact").stem
     return f"{task}-{model or 'adgn'}-{kind}"
 
 
@@ -333,6 +340,7 @@ def _definition(
     space: str | Path | Mapping[str, Any] | None,
     search: Search | None,
     prune: Prune | None,
+    first_rung: int | None,
     trials: int | None,
     settings: Mapping[str, Any] | None,
     seeds: Sequence[int] | None,
@@ -341,7 +349,7 @@ def _definition(
 ) -> StudyDefinition:
     for argument, value, valid in (
         ("search", search, ("grid", "random", "tpe")),
-        ("prune", prune, ("asha", "none")),
+        ("prune", prune, ("asha", "halving", "none")),
     ):
         if value is not None and value not in valid:
             raise unknown_name(argument, value, valid)
@@ -349,15 +357,71 @@ def _definition(
     base = resolve_config(chosen, settings or {})
     plain = base.model_dump(mode="json")
     space_name, values = resolve_space("compact" if space is None else space, plain)
+    protocol = protocol_of(base, seeds, splits)
     definition = StudyDefinition(
         settings=plain,
         space_name=space_name,
         space=values,
-        protocol=protocol_of(base, seeds, splits),
+        protocol=protocol,
         search=search or "grid",
         prune=prune or "none",
+        first_rung=first_rung,
+        rungs=_rungs(base, protocol, first_rung) if prune == "halving" else (),
         trials=trials,
         seed=seed or 0,
     )
     definition.check()
     return definition
+
+
+def _rungs(base: TrainConfig, protocol: Protocol, first_rung: int | None) -> tuple[Rung, ...]:
+    return rungs_of(
+        base.loop.max_epochs,
+        base.stopping.patience,
+        len(protocol.runs()),
+        evaluate_every=base.loop.evaluate_every,
+        first=first_rung,
+    )
+
+
+def _known(name: str, storage: QueueStorage) -> Study | None:
+    if name not in optuna.get_all_study_names(storage):
+        return None
+    return optuna.load_study(study_name=name, storage=storage)
+
+
+def _epoch_times(
+    name: str, storage: QueueStorage, definition: StudyDefinition, threads: int
+) -> EpochTimes:
+    """The times that the study remembers, or new ones."""
+    known = _known(name, storage)
+    remembered = None if known is None else known.user_attrs.get(EPOCH_TIMES)
+    if remembered is not None:
+        layers, units = tuple(remembered["layers"]), tuple(remembered["units"])
+        return EpochTimes(layers, units, tuple(map(tuple, remembered["seconds"])))
+    with thread_count(threads), shared_data():
+        return measure_epochs(definition)
+
+
+def _threads(executor: Executor) -> int:
+    return executor.threads if isinstance(executor, LocalExecutor | RayExecutor) else 1
+
+
+def _shortened(
+    name: str,
+    storage: QueueStorage,
+    definition: StudyDefinition,
+    count: int,
+    search: Search | None,
+) -> StudyDefinition:
+    """The study with no more configurations than there is time for, or than it has already."""
+    if search == "grid":
+        raise SelectionError(
+            "hours= chooses a part of the space at random, and search='grid' asks for all of it; "
+            "leave one of them out"
+        )
+    known = _known(name, storage)
+    there = None if known is None else stored_definition(known).trials
+    changes = {"trials": max(count, there or 0)}
+    drawn = definition.search if definition.search == "tpe" else "random"
+    return definition.model_copy(update={**changes, "search": drawn})

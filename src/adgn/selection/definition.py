@@ -9,16 +9,16 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from adgn.selection.errors import SelectionError, StudyMismatchError
+from adgn.selection.halving import Rung
 from adgn.selection.protocols import Protocol, Run
-from adgn.selection.spaces import SearchSpace, grid_size, nested
+from adgn.selection.spaces import grid_size, nested
+from adgn.tasks.spaces import SearchSpace
 from adgn.training import OBJECTIVES, TrainConfig, resolve_config
 from adgn.training.configfile import config_differences
 from adgn.training.tasks import task_entry
 
-__all__ = ["Prune", "Search", "StudyDefinition", "params_key"]
-
 Search = Literal["grid", "random", "tpe"]
-Prune = Literal["asha", "none"]
+Prune = Literal["asha", "halving", "none"]
 DEFAULT_TRIALS = 50  # of a random or TPE search
 
 
@@ -31,9 +31,12 @@ class StudyDefinition(BaseModel):
         space: The lists of values.
         protocol: What a trial is.
         search: How configurations are proposed.
-        prune: Whether trials that look bad after some of their runs are stopped.
+        prune: Whether trials that look bad after some of their runs, or epochs, are stopped.
+        first_rung: The epochs of the first rung of halving, where they were chosen.
+        rungs: With halving: how far configurations train before they are compared.
         trials: How many trials a random or TPE search has; `None` for a grid.
         seed: Of the search.
+        plugins: Files and modules of the user that were loaded; whoever goes on loads them.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, ignored_types=(cached_property,))
@@ -45,8 +48,11 @@ class StudyDefinition(BaseModel):
     protocol: Protocol
     search: Search = "grid"
     prune: Prune = "none"
+    first_rung: int | None = None
+    rungs: tuple[Rung, ...] = ()
     trials: int | None = None
     seed: int = 0
+    plugins: tuple[str, ...] = ()
 
     @cached_property
     def base(self) -> TrainConfig:
@@ -79,8 +85,7 @@ class StudyDefinition(BaseModel):
         size = grid_size(self.space)
         if self.search == "grid":
             return size if self.trials is None else min(self.trials, size)
-        wanted = DEFAULT_TRIALS if self.trials is None else self.trials
-        return min(wanted, size)
+        return min(DEFAULT_TRIALS if self.trials is None else self.trials, size)
 
     def config(self, params: Mapping[str, Any], run: Run) -> TrainConfig:
         """The configuration of a run of a trial."""
@@ -88,12 +93,11 @@ class StudyDefinition(BaseModel):
 
     def largest(self) -> TrainConfig:
         """The configuration with the largest number of every list, which needs most memory."""
-        params = {
-            key: max(
-                (value for value in values if isinstance(value, int | float)), default=values[0]
-            )
+        numbers = {
+            key: [value for value in values if isinstance(value, int | float)]
             for key, values in self.space.items()
         }
+        params = {key: max(numbers[key], default=values[0]) for key, values in self.space.items()}
         return self.config(params, self.protocol.runs()[0])
 
     def check(self) -> None:
@@ -106,36 +110,41 @@ class StudyDefinition(BaseModel):
                 f"of {self.task!r} is a single run here; use prune='none', or give several seeds"
             )
 
+        if self.prune == "halving" and self.search == "tpe":
+            raise SelectionError(
+                "prune='halving' begins with all configurations, which search='tpe' does not know "
+                "beforehand; use search='grid' or 'random'"
+            )
+        chosen = [key for key in ("loop.max_epochs", "loop.evaluate_every") if key in self.space]
+        if self.prune == "halving" and chosen:
+            raise SelectionError(
+                f"prune='halving' compares configurations after as many epochs each; take "
+                f"{chosen[0]} out of the space, or use prune='none'"
+            )
+        if self.first_rung is not None and self.prune != "halving":
+            raise SelectionError(
+                f"first_rung={self.first_rung} has no effect with prune={self.prune!r}; use "
+                "prune='halving'"
+            )
+
     def check_same(self, name: str, other: "StudyDefinition") -> None:
         """Raises unless `other` continues this study; only the number of trials may change."""
-        ours, theirs = (d.model_dump(exclude={"trials", "space_name"}) for d in (self, other))
+        # The rungs follow from the rest, by a rule that another version may have changed.
+        free = {"trials", "space_name", "plugins", "rungs"}
+        ours, theirs = (d.model_dump(exclude=free) for d in (self, other))
         differences = config_differences(ours, theirs)
         if differences:
-            shown = "; ".join(_shortened(line) for line in differences[:3])
+            cut = (line if len(line) <= 120 else f"{line[:120]}…" for line in differences[:3])
+            shown = "; ".join(cut)
             raise StudyMismatchError(
                 f"the study {name!r} exists with other settings ({shown}"
                 f"{' …' if len(differences) > 3 else ''}); give another --study name, or leave out "
                 "what it was started with: `adgn select --study NAME` goes on"
             )
 
-    def with_trials(self, trials: int | None) -> "StudyDefinition":
-        """The same study with another number of trials."""
-        return self if trials is None else self.model_copy(update={"trials": trials})
-
-
-def _shortened(line: str, longest: int = 120) -> str:
-    return line if len(line) <= longest else f"{line[:longest]}…"
-
 
 def params_key(params: Mapping[str, Any], space: SearchSpace) -> str | None:
-    """A name for a configuration that says which one it is; `None` while it is incomplete.
-
-    Example:
-        >>> params_key({"b": 1, "a": 2}, {"a": [2], "b": [1]}) == params_key(
-        ...     {"a": 2, "b": 1}, {"a": [2], "b": [1]}
-        ... )
-        True
-    """
+    """A name for a configuration that says which one it is; `None` while it is incomplete."""
     if any(key not in params for key in space):
         return None
     text = json.dumps({key: params[key] for key in sorted(space)})

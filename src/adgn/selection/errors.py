@@ -2,8 +2,6 @@
 
 from adgn.training.errors import TrainingError
 
-__all__ = ["ExecutorError", "SelectionError", "SpaceError", "StorageError", "StudyMismatchError"]
-
 
 class SelectionError(TrainingError):
     """A study cannot start, go on or end as asked."""

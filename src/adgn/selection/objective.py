@@ -6,6 +6,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,12 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, Trial, TrialState
 
 from adgn.selection.definition import StudyDefinition, params_key
+from adgn.selection.halving import Entry
+from adgn.selection.paused_runs import curve_epochs, train_to
 from adgn.selection.protocols import Run
 from adgn.selection.replicate import held, read_scores, replicate, run_record
-from adgn.selection.study import kinds, sampler_for, trial_key
+from adgn.selection.study import kinds, sampler_for, trial_entry
 from adgn.training import DivergedError, Interrupted, TrainingError
-
-__all__ = ["TrialObjective", "is_running", "trial_scores"]
 
 _POLL_SECONDS = 0.5
 
@@ -46,31 +47,16 @@ def _end_lost_trials(study: Study) -> None:
         optuna.storages.fail_stale_trials(study)
 
 
+@dataclass
 class TrialObjective:
-    """The objective of a study.
+    """The objective of a study."""
 
-    Args:
-        definition: What the study is about.
-        folder: The study's folder, for the runs.
-        stop: Set when the worker is to stop.
-        worker: A name of the worker, for the record.
-        grace: Seconds after which a silent trial is given to another worker.
-    """
-
-    def __init__(
-        self,
-        definition: StudyDefinition,
-        folder: Path,
-        stop: threading.Event,
-        worker: str,
-        grace: float,
-    ) -> None:
-        self.definition = definition
-        self.folder = folder
-        self.stop = stop
-        self.worker = worker
-        self.grace = grace
-        self.trial: Trial | None = None  # the last one that was begun
+    definition: StudyDefinition
+    folder: Path  # the study's, for the runs
+    stop: threading.Event  # set when the worker is to stop
+    worker: str  # its name, for the record
+    grace: float  # seconds after which a silent trial is given to another worker
+    trial: Trial | None = None  # the last one that was begun
 
     def __call__(self, trial: Trial) -> float:
         """The validation score of the trial's configuration, by the task's rule."""
@@ -83,11 +69,12 @@ class TrialObjective:
         trial.set_user_attr("worker", self.worker)
         try:
             self._wait_for_an_earlier_one(trial, key)
-            answer = self._known_answer(trial, key)
+            answer = self._known_answer(trial, Entry(key, trial.user_attrs.get("rung", 0)))
             if answer is not None:
                 return self._repeat(trial, answer)
             with held(self.folder / "locks" / f"{key}.lock", self.stop):
-                return self._evaluate(trial, params, key)
+                evaluate = self._evaluate_rung if self.definition.rungs else self._evaluate
+                return evaluate(trial, params, key)
         except optuna.TrialPruned:
             raise
         except Interrupted:
@@ -112,9 +99,9 @@ class TrialObjective:
                 raise Interrupted("stopped while waiting for another worker's answer", 0)
             _end_lost_trials(trial.study)  # that worker may be dead, and nobody else about
 
-    def _known_answer(self, trial: Trial, key: str) -> FrozenTrial | None:
+    def _known_answer(self, trial: Trial, entry: Entry) -> FrozenTrial | None:
         for other, what in kinds(trial.study.get_trials(deepcopy=False), self.definition):
-            same = other.number != trial.number and trial_key(other, self.definition) == key
+            same = other.number != trial.number and trial_entry(other, self.definition) == entry
             if same and what in ("complete", "pruned", "failed"):
                 return other
         return None
@@ -161,6 +148,32 @@ class TrialObjective:
             shutil.rmtree(place, ignore_errors=True)
         return value
 
+    def _evaluate_rung(self, trial: Trial, params: Mapping[str, Any], key: str) -> float:
+        """Goes on with the configuration's runs up to the rung; none of them is removed."""
+        definition, protocol = self.definition, self.definition.protocol
+        number: int = trial.user_attrs["rung"]
+        rung = definition.rungs[number]
+        should_stop = self._should_stop(trial)
+        runs = {
+            run: train_to(
+                rung.epochs,
+                definition.config(params, run),
+                self.folder / "runs" / key / run.name,
+                should_stop,
+            )
+            for run in protocol.runs()[: rung.runs]
+        }
+        split, metric = definition.metric_split, definition.metric
+        before = definition.rungs[number - 1].epochs if number else 0
+        if before < rung.epochs:  # in Optuna's dashboard, the way to the rung
+            for epoch in curve_epochs(before, rung.epochs, definition.base.loop.evaluate_every):
+                there = {run: seen.best(split, epoch)[metric] for run, seen in runs.items()}
+                trial.report(protocol.summary(there).mean, epoch)
+        records = [run_record(run, seen.scores(split), seen.facts) for run, seen in runs.items()]
+        trial.set_user_attr("runs", records)
+        final = {run: seen.best(split, rung.epochs)[metric] for run, seen in runs.items()}
+        return protocol.summary(final).mean
+
     def _should_stop(self, trial: Trial) -> Callable[[], bool]:
         """Says when the worker is to stop, or the trial was given to another one."""
         next_look = time.monotonic() + self.grace / 2
@@ -178,21 +191,16 @@ class TrialObjective:
         """Whether no configuration so far is better; weights of others need not be kept."""
         sign = 1 if self.definition.maximize else -1
         by_split = self.definition.protocol.per_split
-        groups = {run.split if by_split else None for run in scores}
         done = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-        for group in groups:
-            ours = _group_mean(scores, group)
-            others = (
-                _group_mean(trial_scores(trial, self.definition), group)
-                for trial in done
-                if trial.user_attrs.get("runs")
-            )
-            if all(sign * ours >= sign * other for other in others):
-                return True
-        return False
+        others = [trial_scores(t, self.definition) for t in done if t.user_attrs.get("runs")]
+        return any(
+            all(sign * group_mean(scores, group) >= sign * group_mean(o, group) for o in others)
+            for group in {run.split if by_split else None for run in scores}
+        )
 
 
-def _group_mean(scores: Mapping[Run, float], split: int | None) -> float:
+def group_mean(scores: Mapping[Run, float], split: int | None) -> float:
+    """The mean over the runs on a split, or over all."""
     chosen = [score for run, score in scores.items() if split is None or run.split == split]
     return sum(chosen) / len(chosen)
 

@@ -12,8 +12,6 @@ from adgn.selection.errors import SelectionError
 from adgn.training import TrainConfig
 from adgn.training.tasks import task_entry
 
-__all__ = ["Protocol", "Run", "Summary", "protocol_of"]
-
 
 @dataclass(frozen=True)
 class Run:
@@ -50,7 +48,6 @@ class Protocol(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-
     seeds: tuple[int, ...]
     splits: tuple[int, ...] | None = None
     per_split: bool = False
@@ -74,16 +71,12 @@ class Protocol(BaseModel):
         by_split: dict[int | None, list[float]] = {}
         for run, score in scores.items():
             by_split.setdefault(run.split, []).append(score)
-        groups = [_mean(group) for group in by_split.values()]
+        groups = [sum(group) / len(group) for group in by_split.values()]
         if len(groups) == 1:
             (groups,) = by_split.values()
-        mean = _mean(groups)
+        mean = sum(groups) / len(groups)
         finite = all(math.isfinite(group) for group in groups)
         return Summary(mean, statistics.stdev(groups) if len(groups) > 1 and finite else None)
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
 
 
 def protocol_of(
@@ -91,43 +84,26 @@ def protocol_of(
 ) -> Protocol:
     """The protocol of a task, or of some of its seeds and splits.
 
-    Property prediction: four initialisations. The 20/30 benchmarks: five splits times five
-    initialisations, each split selecting for itself. Heterophilic graphs: ten splits. Trees: one
-    run. Graph transfer: four initialisations.
-
     Example:
         >>> from adgn.training import resolve_config
         >>> len(protocol_of(resolve_config("photo")).runs())
         25
     """
-    usual = _usual(config)
-    for name, given in (("seeds", seeds), ("splits", splits)):
+    entry, name = task_entry(config.task.name), config.task.name
+    count = entry.splits(config.task)
+    usual = None if count is None else tuple(range(count))
+    for argument, given in (("seeds", seeds), ("splits", splits)):
         if given is not None and (not given or len(set(given)) < len(given)):
-            raise SelectionError(f"{name}={list(given)} is empty or has a number twice")
-    if splits is not None:
-        if usual.splits is None:
-            raise SelectionError(
-                f"splits={list(splits)} does not fit {config.task.name!r}, which has one split"
-            )
-        wrong = [split for split in splits if split not in usual.splits]
-        if wrong:
-            raise SelectionError(
-                f"splits has {wrong[0]}; {config.task.name!r} has the splits {list(usual.splits)}"
-            )
+            raise SelectionError(f"{argument}={list(given)} is empty or has a number twice")
+    if splits is not None and usual is None:
+        raise SelectionError(f"splits={list(splits)} does not fit {name!r}, which has one split")
+    for split in splits or ():
+        if split not in (usual or ()):
+            raise SelectionError(f"splits has {split}; {name!r} has the splits {list(usual or ())}")
     if any(seed < 0 or seed >= 2**32 for seed in seeds or ()):
         raise SelectionError(f"seeds={list(seeds or ())} are not all in 0 … 2³² − 1")
     return Protocol(
-        seeds=usual.seeds if seeds is None else tuple(seeds),
-        splits=usual.splits if splits is None else tuple(splits),
-        per_split=usual.per_split,
-    )
-
-
-def _usual(config: TrainConfig) -> Protocol:
-    entry = task_entry(config.task.name)
-    count = entry.splits(config.task)
-    return Protocol(
-        seeds=entry.seeds or (config.seed,),
-        splits=None if count is None else tuple(range(count)),
+        seeds=(entry.seeds or (config.seed,)) if seeds is None else tuple(seeds),
+        splits=usual if splits is None else tuple(splits),
         per_split=entry.per_split and count is not None,
     )

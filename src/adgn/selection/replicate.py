@@ -12,14 +12,12 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from adgn.selection.protocols import Run
-from adgn.training import Interrupted, Observer, RunDirectory, TrainConfig, Trainer, train
-
-__all__ = ["StopCallback", "held", "read_scores", "replicate", "run_record"]
+from adgn.training import Callback, Interrupted, RunDirectory, TrainConfig, Trainer, train
 
 _POLL_SECONDS = 0.2
 
 
-class StopCallback(Observer):
+class StopCallback(Callback):
     """Stops a run, at a place from which it can go on, as soon as a function says so."""
 
     def __init__(self, should_stop: Callable[[], bool]) -> None:
@@ -41,18 +39,8 @@ def replicate(
 ) -> Iterator[tuple[Run, dict[str, Any]]]:
     """Yields the result of every run, as its result.json has it.
 
-    A run that was stopped, in whatever way, goes on; one that is over is read.
-
-    Args:
-        runs: Seeds and splits.
-        config_of: The configuration of a run.
-        folder_of: Where it is kept.
-        should_stop: Says when to stop; asked after every step.
-        evaluate_test: Whether the test split is looked at.
-
-    Raises:
-        Interrupted: It was stopped.
-        RunError: A folder holds a run of another configuration.
+    A run that was stopped, in whatever way, goes on; one that is over is read. `should_stop` is
+    asked after every step; where it says so, `Interrupted` is raised.
     """
     for run in runs:
         if should_stop():
@@ -66,7 +54,7 @@ def replicate(
                 run_dir=directory.path,
                 resume=True,
                 evaluate_test=evaluate_test,
-                observers=[StopCallback(should_stop)],
+                callbacks=[StopCallback(should_stop)],
             )
             # A finished run needs its weights alone; the state is several times as large.
             shutil.rmtree(directory.states.folder, ignore_errors=True)
@@ -84,26 +72,21 @@ def read_scores(scores: Mapping[str, float | None]) -> dict[str, float]:
 
     A logarithm is −∞ where an error is zero; a ranking is not defined where there is one class.
     """
-    missing = {name: -math.inf if name.startswith("log10") else math.nan for name in scores}
-    return {
-        name: missing[name] if score is None else float(score) for name, score in scores.items()
-    }
+
+    def missing(name: str) -> float:
+        return -math.inf if name.startswith("log10") else math.nan
+
+    return {name: missing(name) if x is None else float(x) for name, x in scores.items()}
 
 
 @contextmanager
 def held(file: Path, stop: threading.Event, seconds: float = math.inf) -> Iterator[None]:
-    """Holds a lock, so that two workers never write into one run.
-
-    Raises:
-        Interrupted: It was asked to stop before it had the lock.
-        filelock.Timeout: After some seconds another process still has it.
-    """
+    """Holds a lock, so that two workers never write into one run; waits `seconds` at most."""
     file.parent.mkdir(parents=True, exist_ok=True)
     lock, limit = FileLock(file), time.monotonic() + seconds
-    while True:
+    while not lock.is_locked:
         try:
             lock.acquire(timeout=0)
-            break
         except Timeout:
             if time.monotonic() > limit:
                 raise

@@ -14,17 +14,15 @@ from adgn._util.environment import environment
 from adgn._util.finite import finite_or_none
 from adgn.selection.definition import StudyDefinition
 from adgn.selection.errors import SelectionError
-from adgn.selection.objective import trial_scores
+from adgn.selection.objective import group_mean, trial_scores
 from adgn.selection.protocols import Run, Summary
 from adgn.selection.replicate import read_scores, replicate
 from adgn.selection.status import ranked, study_status
-from adgn.selection.study import kinds, trial_key, trial_params
+from adgn.selection.study import kinds, rung_of, trial_key, trial_params
 from adgn.training import ConfigError, RunDirectory, evaluate, shared_data, to_toml
 from adgn.training.devices import resolve_device
 from adgn.training.files import RUN_AGAIN, write_atomically
 from adgn.training.tasks import task_entry
-
-__all__ = ["SelectionResult", "choose", "conclude"]
 
 Progress = Callable[[int, int], None]
 
@@ -61,12 +59,12 @@ def choose(study: Study, definition: StudyDefinition) -> dict[int | None, Frozen
     """The selected trial: by its mean score, or for each split by the split's own (`per_split`).
 
     The key `None` has the best trial over all runs.
-
-    Raises:
-        SelectionError: No trial has a score; the first cause is told.
     """
     trials = study.get_trials(deepcopy=False)
     candidates = ranked(trials, definition)
+    if definition.rungs:  # only there configurations have all the runs of the protocol
+        last = len(definition.rungs) - 1
+        candidates = [trial for trial in candidates if rung_of(trial) == last]
     if not candidates:
         failed = [trial for trial, what in kinds(trials, definition) if what == "failed"]
         cause = f" The first failure: {failed[0].user_attrs['error']}" if failed else ""
@@ -76,14 +74,13 @@ def choose(study: Study, definition: StudyDefinition) -> dict[int | None, Frozen
     chosen: dict[int | None, FrozenTrial] = {None: candidates[0]}
     if definition.protocol.per_split:
         sign = -1 if definition.maximize else 1
+        scores = {trial.number: trial_scores(trial, definition) for trial in candidates}
         for split in definition.protocol.splits or ():
 
-            def score(trial: FrozenTrial, split: int = split) -> tuple[float, int]:
-                runs = trial_scores(trial, definition)
-                own = [value for run, value in runs.items() if run.split == split]
-                return sign * sum(own) / len(own), trial.number
+            def rank(trial: FrozenTrial, split: int = split) -> tuple[float, int]:
+                return sign * group_mean(scores[trial.number], split), trial.number
 
-            chosen[split] = min(candidates, key=score)
+            chosen[split] = min(candidates, key=rank)
     return chosen
 
 
@@ -101,12 +98,7 @@ def conclude(
     """
     chosen = choose(study, definition)
     status = study_status(study, definition)
-    counts = {
-        "complete": status.complete,
-        "pruned": status.pruned,
-        "failed": status.failed,
-        "total": status.total,
-    }
+    counts = {name: getattr(status, name) for name in ("complete", "pruned", "failed", "total")}
     selected = {
         "all splits" if split is None else str(split): trial.number
         for split, trial in chosen.items()
@@ -118,12 +110,15 @@ def conclude(
             before = {**before, "trials": counts}
             _write(folder / "selection.json", before)
         return _result(study, definition, folder, before)
+    per_split = definition.protocol.per_split
+    trials = {run: chosen[run.split if per_split else None] for run in definition.protocol.runs()}
     if evaluate_test:
-        runs = _final_runs(definition, folder, chosen, progress)
+        runs = _final_runs(definition, folder, trials, progress)
     else:
-        runs = _recorded_runs(definition, chosen)
+        runs = _recorded_runs(definition, trials)
     best = trial_params(chosen[None])
     first = definition.protocol.runs()[0]
+    times = (trial.duration for trial in study.get_trials(deepcopy=False))
     published = task_entry(definition.task).published(definition.config(best, first))
     tested = [] if before is None else list(before["tested_before"])
     if before is not None and before["test"]:
@@ -135,6 +130,7 @@ def conclude(
         "space": definition.space_name,
         "search": definition.search,
         "prune": definition.prune,
+        "rungs": [rung.model_dump() for rung in definition.rungs],
         "protocol": definition.protocol.model_dump(mode="json"),
         "metric": definition.metric,
         "compared_on": definition.metric_split,
@@ -153,13 +149,13 @@ def conclude(
                 "seed": run.seed,
                 "split": run.split,
                 "scores": finite_or_none(scores),
-                "folder": str(_run_folder(definition, _trial_of(definition, chosen, run), run)),
+                "folder": str(_run_folder(definition, trials[run], run)),
             }
             for run, scores in runs.items()
         ],
         # Looking at the test split again for another selection makes its score less honest.
         "tested_before": tested,
-        "trial_seconds": _trial_seconds(study),
+        "trial_seconds": round(sum(time.total_seconds() for time in times if time is not None), 1),
         "environment": environment(),
     }
     for split, trial in chosen.items():
@@ -169,33 +165,36 @@ def conclude(
         write_atomically(folder / name, text.encode(), RUN_AGAIN)
     _write(folder / "selection.json", record)
     shutil.rmtree(folder / "locks", ignore_errors=True)
+    if definition.rungs:
+        selected_keys = {trial_key(trial, definition) for trial in chosen.values()}
+        for runs_of_one in (folder / "runs").glob("*"):
+            if runs_of_one.name not in selected_keys:
+                shutil.rmtree(runs_of_one, ignore_errors=True)
     return _result(study, definition, folder, record)
 
 
 def _final_runs(
     definition: StudyDefinition,
     folder: Path,
-    chosen: Mapping[int | None, FrozenTrial],
+    trials: Mapping[Run, FrozenTrial],
     progress: Progress | None,
 ) -> dict[Run, dict[str, dict[str, float]]]:
-    """Validation and test scores of every run of the selected configurations.
-
-    A run whose weights are not in the folder (another machine may have trained it) is trained
-    again, which gives the same weights.
-    """
-    runs = definition.protocol.runs()
-    trials = {run: _trial_of(definition, chosen, run) for run in runs}
+    """Scores of every selected run; where weights are not there, they are trained again."""
     places = {run: folder / _run_folder(definition, trial, run) for run, trial in trials.items()}
     for place in places.values():
         if not RunDirectory(place).best_file.exists():
             shutil.rmtree(place, ignore_errors=True)
     tell = progress or (lambda done, total: None)
-    device = _device_here(definition.base.device)
+    device = definition.base.device
+    try:
+        resolve_device(device)
+    except ConfigError:  # workers had that GPU, and this machine has none
+        device = "cpu"
     scores: dict[Run, dict[str, dict[str, float]]] = {}
-    tell(0, len(runs))
+    tell(0, len(trials))
     with shared_data():
         for run, result in replicate(
-            runs,
+            trials,
             lambda run: definition.config(trial_params(trials[run]), run),
             places.__getitem__,
         ):
@@ -203,23 +202,8 @@ def _final_runs(
                 definition.metric_split: read_scores(result["scores"][definition.metric_split]),
                 "test": evaluate(places[run], ["test"], device=device)["test"],
             }
-            tell(len(scores), len(runs))
+            tell(len(scores), len(trials))
     return scores
-
-
-def _device_here(device: str) -> str:
-    """Where to score runs: where they were trained, or else, without that GPU, on the CPU."""
-    try:
-        resolve_device(device)
-    except ConfigError:
-        return "cpu"
-    return device
-
-
-def _trial_of(
-    definition: StudyDefinition, chosen: Mapping[int | None, FrozenTrial], run: Run
-) -> FrozenTrial:
-    return chosen[run.split if definition.protocol.per_split else None]
 
 
 def _run_folder(definition: StudyDefinition, trial: FrozenTrial, run: Run) -> Path:
@@ -228,27 +212,26 @@ def _run_folder(definition: StudyDefinition, trial: FrozenTrial, run: Run) -> Pa
 
 
 def _recorded_runs(
-    definition: StudyDefinition, chosen: Mapping[int | None, FrozenTrial]
+    definition: StudyDefinition, trials: Mapping[Run, FrozenTrial]
 ) -> dict[Run, dict[str, dict[str, float]]]:
     """The scores that the selected trials were compared by; nothing is computed."""
-    scores: dict[Run, dict[str, dict[str, float]]] = {}
-    for run in definition.protocol.runs():
-        trial = _trial_of(definition, chosen, run)
-        for record in trial.user_attrs["runs"]:
-            if Run(record["seed"], record["split"]) == run:
-                scores[run] = {definition.metric_split: read_scores(record["scores"])}
-    return scores
+    return {
+        run: {definition.metric_split: read_scores(record["scores"])}
+        for run, trial in trials.items()
+        for record in trial.user_attrs["runs"]
+        if Run(record["seed"], record["split"]) == run
+    }
 
 
 def _summaries(
     definition: StudyDefinition, runs: Mapping[Run, Mapping[str, Mapping[str, float]]], split: str
 ) -> dict[str, dict[str, float | None]]:
-    names = next(iter(runs.values()))[split]
-    result = {}
-    for name in names:
-        summary = definition.protocol.summary({run: by[split][name] for run, by in runs.items()})
-        result[name] = finite_or_none(asdict(summary))
-    return result
+    def summary(name: str) -> Summary:
+        return definition.protocol.summary({run: by[split][name] for run, by in runs.items()})
+
+    return {
+        name: finite_or_none(asdict(summary(name))) for name in next(iter(runs.values()))[split]
+    }
 
 
 def _rule(definition: StudyDefinition) -> str:
@@ -259,15 +242,9 @@ def _rule(definition: StudyDefinition) -> str:
     return f"mean over initialisations, then mean and sample standard deviation over splits{own}"
 
 
-def _trial_seconds(study: Study) -> float:
-    times = (trial.duration for trial in study.get_trials(deepcopy=False))
-    return round(sum(time.total_seconds() for time in times if time is not None), 1)
-
-
 def _write(path: Path, record: Mapping[str, Any]) -> None:
-    write_atomically(
-        path, (json.dumps(record, indent=2, allow_nan=False) + "\n").encode(), RUN_AGAIN
-    )
+    text = json.dumps(record, indent=2, allow_nan=False) + "\n"
+    write_atomically(path, text.encode(), RUN_AGAIN)
 
 
 def _earlier(folder: Path) -> dict[str, Any] | None:

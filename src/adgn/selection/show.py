@@ -6,16 +6,14 @@ import json
 from typing import Any
 
 from optuna.importance import FanovaImportanceEvaluator, get_param_importances
-from optuna.study import Study
+from optuna.study import Study, create_study
 from optuna.trial import FrozenTrial, TrialState
 
 from adgn._util.finite import finite_or_none
 from adgn._util.suggestions import unknown_name
 from adgn.selection.definition import StudyDefinition
 from adgn.selection.status import ranked
-from adgn.selection.study import kind, kinds, trial_params
-
-__all__ = ["Table", "best_table", "export", "failure_table", "importances", "trial_records"]
+from adgn.selection.study import kind, kinds, rung_of, trial_params
 
 Table = tuple[list[str], list[list[str]]]
 FORMATS = ("csv", "json")
@@ -24,26 +22,33 @@ FORMATS = ("csv", "json")
 def best_table(study: Study, definition: StudyDefinition, count: int = 10) -> Table:
     """The best configurations; keys with a single value in the space are left out."""
     keys = [key for key, values in definition.space.items() if len(values) > 1]
-    columns = ["trial", f"{definition.metric_split} {definition.metric}", *keys, "minutes"]
+    trained = ["trained"] if definition.rungs else []
+    columns = ["trial", f"{definition.metric_split} {definition.metric}", *trained, *keys]
+    columns.append("minutes")
     rows = []
     for trial in ranked(study.get_trials(deepcopy=False), definition)[:count]:
         params = trial_params(trial)
         minutes = "" if trial.duration is None else f"{trial.duration.total_seconds() / 60:.1f}"
         score = "" if trial.value is None else f"{trial.value:.4f}"
-        rows.append([str(trial.number), score, *(str(params[key]) for key in keys), minutes])
+        rung = [str(definition.rungs[rung_of(trial)])] if definition.rungs else []
+        shown = [str(params[key]) for key in keys]
+        rows.append([str(trial.number), score, *rung, *shown, minutes])
     return columns, rows
 
 
 def importances(study: Study) -> dict[str, float]:
     """The share of each setting in the variance of scores (fANOVA); empty while there are few.
 
-    fANOVA fits a forest of trees to settings and scores and splits its variance up.
+    fANOVA fits a forest of trees to settings and scores and splits its variance up. With halving,
+    to the scores of the first rung, which all configurations have.
     """
-    values = [
-        trial.value for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-    ]
+    complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+    values = [trial.value for trial in complete if rung_of(trial) == 0]
     if len(values) < 4 or len(set(values)) < 2 or finite_or_none(values) != values:
         return {}
+    if len(values) < len(complete):
+        study = create_study(direction=study.direction)
+        study.add_trials([trial for trial in complete if rung_of(trial) == 0])
     shares: dict[str, float] = get_param_importances(
         study, evaluator=FanovaImportanceEvaluator(seed=0)
     )
@@ -85,6 +90,7 @@ def _record(trial: FrozenTrial, definition: StudyDefinition) -> dict[str, Any]:
         "worker": trial.user_attrs.get("worker"),
         "error": trial.user_attrs.get("error"),
         "traceback": trial.user_attrs.get("traceback"),
+        "rung": trial.user_attrs.get("rung"),
         "runs": trial.user_attrs.get("runs", []),
     }
 

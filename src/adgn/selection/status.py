@@ -9,9 +9,29 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
 from adgn.selection.definition import StudyDefinition
-from adgn.selection.study import kind, kinds, trial_params
+from adgn.selection.halving import planned_counts, planned_epochs
+from adgn.selection.study import kind, kinds, rung_of, trial_entry, trial_params, wanted
 
-__all__ = ["StudyStatus", "ranked", "study_status"]
+
+@dataclass(frozen=True)
+class RungStatus:
+    """How far a rung of halving is.
+
+    Attributes:
+        epochs: Up to which its configurations train.
+        runs: How many runs each of them has.
+        planned: How many configurations it has, should none fail.
+        done: How many have a score.
+        failed: How many crashed or diverged in it; each is replaced by the next best.
+        work: Epochs that it costs at most.
+    """
+
+    epochs: int
+    runs: int
+    planned: int
+    done: int
+    failed: int
+    work: int
 
 
 @dataclass(frozen=True)
@@ -28,6 +48,8 @@ class StudyStatus:
         best: The best score so far.
         best_params: The values that have it.
         seconds: What finished trials took on average; `None` before the first.
+        rungs: With halving, how far each rung is.
+        decided: Whether nothing can come into the queue any more.
     """
 
     total: int
@@ -39,6 +61,8 @@ class StudyStatus:
     best: float | None
     best_params: dict[str, Any]
     seconds: float | None
+    rungs: tuple[RungStatus, ...] = ()
+    decided: bool = True
 
     @property
     def done(self) -> int:
@@ -48,7 +72,15 @@ class StudyStatus:
     @property
     def finished(self) -> bool:
         """Whether the whole plan is done."""
-        return self.running == 0 and self.waiting == 0
+        return self.running == 0 and self.waiting == 0 and self.decided
+
+    @property
+    def work(self) -> tuple[float, float]:
+        """How much is done, and how much there is: trials, or epochs where rungs differ in them."""
+        if not self.rungs:
+            return self.done, self.total
+        done = sum(rung.work * min(rung.done / rung.planned, 1.0) for rung in self.rungs)
+        return done, sum(rung.work for rung in self.rungs)
 
 
 def study_status(study: Study, definition: StudyDefinition) -> StudyStatus:
@@ -63,28 +95,57 @@ def study_status(study: Study, definition: StudyDefinition) -> StudyStatus:
         and kind(trial) in ("complete", "pruned")
         and "answered_from" not in trial.user_attrs
     ]
+    rungs, decided = _rungs(study, definition)
     return StudyStatus(
         total=sum(counts.values()) - counts["replaced"],
-        complete=counts["complete"],
-        pruned=counts["pruned"],
-        failed=counts["failed"],
-        running=counts["running"],
-        waiting=counts["waiting"],
+        **{what: counts[what] for what in ("complete", "pruned", "failed", "running", "waiting")},
         best=None if best is None else best.value,
         best_params={} if best is None else trial_params(best),
         seconds=sum(times) / len(times) if times else None,
+        rungs=rungs,
+        decided=decided,
     )
 
 
+def _rungs(study: Study, definition: StudyDefinition) -> tuple[tuple[RungStatus, ...], bool]:
+    if not definition.rungs:
+        return (), True
+    trials = kinds(study.get_trials(deepcopy=False), definition)
+    found = Counter((trial.user_attrs.get("rung", 0), what) for trial, what in trials)
+    counts = planned_counts(definition.budget, definition.rungs)
+    work = planned_epochs(definition.budget, definition.rungs)
+    rungs = tuple(
+        RungStatus(
+            epochs=rung.epochs,
+            runs=rung.runs,
+            planned=counts[number],
+            done=found[number, "complete"],
+            failed=found[number, "failed"],
+            work=work[number],
+        )
+        for number, rung in enumerate(definition.rungs)
+    )
+    return rungs, wanted(study, definition)[1]
+
+
 def ranked(trials: list[FrozenTrial], definition: StudyDefinition) -> list[FrozenTrial]:
-    """The trials with a score, each configuration once, the best first; the earlier of equals."""
+    """The trials with a score, each configuration once, the best first; the earlier of equals.
+
+    With halving, those of a higher rung come before all others.
+    """
     sign = -1 if definition.maximize else 1
     complete = [
         trial
         for trial in trials
         if trial.state == TrialState.COMPLETE and "answered_from" not in trial.user_attrs
     ]
-    return sorted(complete, key=lambda t: (sign * _value(t), t.number))
+    highest: dict[str, FrozenTrial] = {}
+    for trial in complete if definition.rungs else ():
+        entry = trial_entry(trial, definition)
+        if entry is not None and entry.rung >= rung_of(highest.get(entry.key, trial)):
+            highest[entry.key] = trial
+    chosen = list(highest.values()) if definition.rungs else complete
+    return sorted(chosen, key=lambda t: (-rung_of(t), sign * _value(t), t.number))
 
 
 def _value(trial: FrozenTrial) -> float:

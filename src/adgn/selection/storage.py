@@ -3,7 +3,7 @@
 import json
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,50 +18,22 @@ from sqlalchemy.pool import NullPool
 
 from adgn.selection.errors import StorageError
 
-__all__ = [
-    "QueueEmpty",
-    "QueueStorage",
-    "has_password",
-    "open_storage",
-    "shown_url",
-    "sqlite_url",
-    "storage_errors",
-]
-
 HEARTBEAT_SECONDS = 10
 GRACE_SECONDS = 60
 _LOCK_SECONDS = 120.0  # how long a process waits for the others' writes to an SQLite file
 _CONNECT_SECONDS = 10
 _SET_UP_ATTEMPTS = 10
 # What SQLite, PostgreSQL and MySQL say of a table or row that somebody else has just made.
-_MADE_BY_ANOTHER = (
-    "already exists",
-    "UNIQUE constraint failed",
-    "duplicate key",
-    "Duplicate entry",
-)
+_MADE_BY_ANOTHER = re.compile("already exists|UNIQUE constraint failed|[Dd]uplicate (key|entry)")
 # What may be shown of a URL's query. Any other value may be a password, if only by a typo.
 _PLAIN_QUERY = (
-    "application_name",
-    "charset",
-    "connect_timeout",
-    "dbname",
-    "host",
-    "mode",
-    "port",
-    "sslmode",
-    "timeout",
-    "uri",
-    "user",
+    *("application_name", "charset", "connect_timeout", "dbname", "host", "mode"),
+    *("port", "sslmode", "timeout", "uri", "user"),
 )
 _HIDDEN = "***"
 # Of a database that does not answer, or whose pages or entries are damaged.
-_STORAGE_FAILURES = (
-    sqlalchemy.exc.SQLAlchemyError,
-    StorageInternalError,
-    json.JSONDecodeError,
-    UnicodeDecodeError,
-)
+_DATABASE_ERRORS = (sqlalchemy.exc.SQLAlchemyError, StorageInternalError)
+_STORAGE_FAILURES = (*_DATABASE_ERRORS, json.JSONDecodeError, UnicodeDecodeError)
 
 StaleCallback = Callable[[Study, FrozenTrial], None]
 
@@ -80,17 +52,11 @@ class QueueStorage(RDBStorage):
     """
 
     def __init__(
-        self,
-        url: str,
-        *,
-        heartbeat: int = HEARTBEAT_SECONDS,
-        grace: int = GRACE_SECONDS,
-        on_stale: StaleCallback | None = None,
-        engine_kwargs: dict[str, Any] | None = None,
+        self, url: str, heartbeat: int, grace: int, on_stale: StaleCallback | None
     ) -> None:
         super().__init__(
             url,
-            engine_kwargs=engine_kwargs,
+            engine_kwargs=_engine_options(_parsed(url)),
             grace_period=grace,
             heartbeat_stale_trial_callback=on_stale,
         )
@@ -99,8 +65,10 @@ class QueueStorage(RDBStorage):
         self._grace = grace
         self._silent_since: dict[int, float] = {}
         if self.engine.dialect.name == "sqlite":
-            sqlalchemy.event.listen(self.engine, "connect", _leave_begin_to_us)
-            sqlalchemy.event.listen(self.engine, "begin", _begin_with_the_write_lock)
+            begin = "BEGIN IMMEDIATE"  # with the write lock
+            listen = sqlalchemy.event.listen
+            listen(self.engine, "connect", lambda raw, _: setattr(raw, "isolation_level", None))
+            listen(self.engine, "begin", lambda connection: connection.exec_driver_sql(begin))
 
     def _create_new_trial(
         self, study_id: int, template_trial: FrozenTrial | None = None
@@ -115,10 +83,8 @@ class QueueStorage(RDBStorage):
         return [*stale, *(n for n in self._without_heartbeat(study_id) if n not in stale)]
 
     def _without_heartbeat(self, study_id: int) -> Sequence[int]:
-        running = {
-            trial._trial_id
-            for trial in self.get_all_trials(study_id, deepcopy=False, states=(TrialState.RUNNING,))
-        }
+        trials = self.get_all_trials(study_id, deepcopy=False, states=(TrialState.RUNNING,))
+        running = {trial._trial_id for trial in trials}
         with self.engine.connect() as connection:
             rows = connection.execute(sqlalchemy.text("SELECT trial_id FROM trial_heartbeats"))
             silent = running - {row[0] for row in rows}
@@ -127,14 +93,6 @@ class QueueStorage(RDBStorage):
         before = self._silent_since
         self._silent_since = after = {n: before.get(n, now) for n in silent}
         return [n for n, since in after.items() if now - since > self._grace]
-
-
-def _leave_begin_to_us(connection: Any, record: Any) -> None:
-    connection.isolation_level = None
-
-
-def _begin_with_the_write_lock(connection: Any) -> None:
-    connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 def sqlite_url(folder: Path) -> str:
@@ -150,18 +108,10 @@ def open_storage(
     on_stale: StaleCallback | None = None,
     must_exist: bool = False,
 ) -> QueueStorage:
-    """Connects to a storage.
+    """Connects to a storage: `sqlite:///…`, `postgresql+psycopg://…` or `mysql…`.
 
-    Args:
-        url: A database URL as SQLAlchemy takes it: `sqlite:///…`,
-            `postgresql+psycopg://…`, `mysql…`.
-        heartbeat: Seconds between two signs of life of a trial.
-        grace: Seconds after which a trial without a sign of life counts as lost.
-        on_stale: Told about lost trials.
-        must_exist: An SQLite file must be there already.
-
-    Raises:
-        StorageError: It is not a database URL, its driver is missing, or it does not answer.
+    A trial without a sign of life for `grace` seconds is lost, of which `on_stale` is told. With
+    `must_exist`, an SQLite file must be there already.
     """
     if heartbeat < 1 or grace <= heartbeat:
         raise StorageError(
@@ -177,29 +127,14 @@ def open_storage(
                 "machines, or keep the study in a database server: --storage postgresql+psycopg://…"
             )
     try:
-        with storage_errors(url):
-            return _set_up(
-                lambda: QueueStorage(
-                    url,
-                    heartbeat=heartbeat,
-                    grace=grace,
-                    on_stale=on_stale,
-                    engine_kwargs=_engine_options(parsed),
-                )
-            )
-    except StorageError:
-        raise
-    except (ImportError, RuntimeError) as error:  # no driver; tables of another Optuna
-        raise _unusable(url, error) from error
+        return _set_up(lambda: QueueStorage(url, heartbeat, grace, on_stale))
+    except (*_STORAGE_FAILURES, ImportError, RuntimeError) as error:
+        raise _unusable(url, error) from error  # also: no driver; tables of another Optuna
 
 
 @contextmanager
 def storage_errors(url: str) -> Iterator[None]:
-    """Whatever goes wrong with a storage inside is a `StorageError` that says what to do.
-
-    Args:
-        url: Of the storage that is used inside; its password does not get into the message.
-    """
+    """Whatever goes wrong with a storage inside is a `StorageError` that says what to do."""
     try:
         yield
     except _STORAGE_FAILURES as error:
@@ -213,29 +148,21 @@ def _unusable(url: str, error: Exception) -> StorageError:
             "for PostgreSQL: pip install 'adgn[postgresql]' and a URL postgresql+psycopg://…"
         )
     if _parsed(url).get_backend_name() == "sqlite":
-        remedy = (
-            "check the path and the disk; put a damaged file back from a copy, or move it away and "
-            "start the study anew, which uses the finished runs in its folder"
-        )
+        remedy = "check the path and the disk; put a damaged file back from a copy, or move it "
+        remedy += "away and start the study anew, which uses the finished runs in its folder"
     else:
-        remedy = (
-            "check the URL, and that the server runs and lets this machine in; a study that has "
-            "begun goes on with the same command"
-        )
+        remedy = "check the URL, and that the server runs and lets this machine in; a study that "
+        remedy += "has begun goes on with the same command"
     return StorageError(f"cannot use the storage {shown_url(url)}: {_cause(error, url)}; {remedy}")
 
 
 def _set_up(connect: Callable[[], QueueStorage]) -> QueueStorage:
-    """Connects, again where another process made the same tables in the same moment.
-
-    Optuna looks whether a table is there and then makes it; of two that do so at once one fails.
-    Once the other is through, the tables are there and nothing is left to make.
-    """
+    """Connects, again where another process made the same tables in the same moment."""
     for attempt in range(1, _SET_UP_ATTEMPTS):
         try:
             return connect()
-        except (sqlalchemy.exc.SQLAlchemyError, StorageInternalError) as error:
-            if not any(sign in f"{error} {error.__cause__}" for sign in _MADE_BY_ANOTHER):
+        except _DATABASE_ERRORS as error:
+            if not _MADE_BY_ANOTHER.search(f"{error} {error.__cause__}"):
                 raise
         time.sleep(0.1 * attempt)
     return connect()
@@ -286,12 +213,9 @@ def _cause(error: BaseException, url: str) -> str:
 def shown_url(url: str) -> str:
     """A storage URL without its password, wherever that stands; to be shown and written down.
 
-    Of what is not a URL, or not one in which every part is where it belongs, only the scheme is
-    shown.
+    Of what is not a URL, or has a part in a wrong place, only the scheme is shown.
 
     Example:
-        >>> shown_url("postgresql://me:secret@host/db")
-        'postgresql://me:***@host/db'
         >>> shown_url("postgresql://host/db?user=me&password=secret")
         'postgresql://host/db?password=***&user=me'
         >>> shown_url("postgresql://me:secret@host:port/db")
@@ -300,9 +224,10 @@ def shown_url(url: str) -> str:
     try:
         parsed = make_url(url)
     except (sqlalchemy.exc.ArgumentError, ValueError):
-        return _scheme(url)
-    if _misplaced(parsed):
-        return _scheme(url)
+        parsed = None
+    if parsed is None or _misplaced(parsed):
+        scheme = re.match(r"[A-Za-z][\w+.-]*://", url)
+        return f"{scheme[0]}{_HIDDEN}" if scheme else _HIDDEN
     query = {key: value if key in _PLAIN_QUERY else _HIDDEN for key, value in parsed.query.items()}
     text = parsed.set(query=query).render_as_string(hide_password=True)
     if not parsed.password:  # nothing to hide, and so it must not look like it
@@ -317,10 +242,12 @@ def has_password(url: str) -> bool:
 
 
 def _secrets(url: URL) -> list[str]:
-    query: Mapping[str, str | tuple[str, ...]] = url.query
-    values = [value for key, value in query.items() if key not in _PLAIN_QUERY]
-    several = [part for value in values for part in ([value] if isinstance(value, str) else value)]
-    return [secret for secret in (url.password, *several) if secret]
+    return [secret for secret in (url.password, *_query_values(url, plain=False)) if secret]
+
+
+def _query_values(url: URL, *, plain: bool) -> list[str]:
+    values = [value for key, value in url.query.items() if (key in _PLAIN_QUERY) == plain]
+    return [part for value in values for part in ([value] if isinstance(value, str) else value)]
 
 
 def _misplaced(url: URL) -> bool:
@@ -328,11 +255,5 @@ def _misplaced(url: URL) -> bool:
     names = [url.username or "", url.host or ""]
     if not url.drivername.startswith("sqlite"):  # whose database is a path
         names.append((url.database or "").replace(":", "@"))
-    plain = [value for key, value in url.query.items() if key in _PLAIN_QUERY]
-    names += [part for value in plain for part in ([value] if isinstance(value, str) else value)]
+    names += _query_values(url, plain=True)
     return any(sign in name for name in names for sign in "@=&;?, ")
-
-
-def _scheme(url: str) -> str:
-    scheme = re.match(r"[A-Za-z][\w+.-]*://", url)
-    return f"{scheme[0]}{_HIDDEN}" if scheme else _HIDDEN

@@ -1,6 +1,7 @@
 """A study: its plan (a queue of trials), its answers, and how it gets over deaths of workers."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import optuna
@@ -10,25 +11,13 @@ from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
+from adgn._util.plugins import PluginError, load_plugin, load_plugins, loaded_plugins
 from adgn.selection.definition import StudyDefinition, params_key
 from adgn.selection.errors import SelectionError
+from adgn.selection.halving import Entry, wanted_entries
 from adgn.selection.spaces import grid_points, random_points
 from adgn.selection.storage import QueueStorage
 from adgn.training.seeding import derived_seed
-
-__all__ = [
-    "TrialKind",
-    "kind",
-    "kinds",
-    "open_study",
-    "plan",
-    "requeue",
-    "sampler_for",
-    "start_study",
-    "stored_definition",
-    "trial_key",
-    "trial_params",
-]
 
 DEFINITION = "adgn"  # the study's attribute that holds its definition
 MAX_LOST = 3  # workers that one configuration may take with it
@@ -38,11 +27,7 @@ TrialKind = Literal["waiting", "running", "complete", "pruned", "failed", "repla
 
 
 def start_study(name: str, storage: QueueStorage, definition: StudyDefinition) -> Study:
-    """The study of this name, made if it is not there.
-
-    Raises:
-        StudyMismatchError: It is there with another task, model, space or protocol.
-    """
+    """The study of this name, made if it is not there."""
     study = optuna.create_study(
         study_name=name,
         storage=storage,
@@ -55,12 +40,19 @@ def start_study(name: str, storage: QueueStorage, definition: StudyDefinition) -
             raise SelectionError(
                 f"the storage has a study {name!r} that was not made by adgn; give another name"
             )
-        study.set_user_attr(DEFINITION, definition.model_dump(mode="json"))
-        return study
-    known = stored_definition(study)
-    known.check_same(name, definition)
-    if definition.trials is not None and definition.trials != known.trials:
-        study.set_user_attr(DEFINITION, definition.model_dump(mode="json"))
+        known = definition
+    else:
+        known = stored_definition(study)
+        known.check_same(name, definition)
+    # A plugin that was moved has the file name that it had.
+    plugins = {Path(file).name: file for file in (*known.plugins, *loaded_plugins())}
+    # Rungs begin with all of a grid, or with as many as were asked for: workers must know.
+    changed = definition.trials is not None or known.rungs
+    trials = definition.trials if changed else known.trials
+    update = {"plugins": tuple(plugins.values()), "trials": trials}
+    stored = known.model_copy(update=update).model_dump(mode="json")
+    if stored != study.user_attrs.get(DEFINITION):
+        study.set_user_attr(DEFINITION, stored)
     return study
 
 
@@ -76,8 +68,24 @@ def open_study(name: str, storage: QueueStorage) -> tuple[Study, StudyDefinition
             f"--study {name}`"
         ) from None
     definition = stored_definition(study)
+    _load_plugins(name, definition.plugins)
     study.pruner = pruner_for(definition)
     return study, definition
+
+
+def _load_plugins(study: str, plugins: Sequence[str]) -> None:
+    """Loads the plugins that a study was started with, but none that was given from elsewhere."""
+    load_plugins()
+    loaded = {Path(file).name for file in loaded_plugins()}
+    for plugin in plugins:
+        if Path(plugin).name not in loaded:
+            try:
+                load_plugin(plugin)
+            except PluginError as error:
+                raise SelectionError(
+                    f"the study {study!r} was started with a plugin that is missing now: {error}; "
+                    f"put it back, or give --plugin with where {Path(plugin).name} is"
+                ) from error
 
 
 def stored_definition(study: Study) -> StudyDefinition:
@@ -88,21 +96,18 @@ def stored_definition(study: Study) -> StudyDefinition:
     try:
         return StudyDefinition(**stored)
     except (TypeError, ValueError) as error:
+        why = (str(error) or type(error).__name__).splitlines()[0]
         raise SelectionError(
             f"the definition of the study {study.study_name!r} in the storage is damaged or of "
-            f"another version of adgn ({_first_line(error)}); give another --study name"
+            f"another version of adgn ({why}); give another --study name"
         ) from error
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
 def pruner_for(definition: StudyDefinition) -> BasePruner:
     """ASHA over the runs of a trial (rungs at 1, 3, 9, … runs), or none."""
-    if definition.prune == "none":
-        return NopPruner()
-    return SuccessiveHalvingPruner(min_resource=1, reduction_factor=PROMOTED)
+    if definition.prune == "asha":
+        return SuccessiveHalvingPruner(min_resource=1, reduction_factor=PROMOTED)
+    return NopPruner()
 
 
 def sampler_for(definition: StudyDefinition, number: int) -> BaseSampler:
@@ -122,6 +127,18 @@ def trial_params(trial: FrozenTrial) -> dict[str, Any]:
 def trial_key(trial: FrozenTrial, definition: StudyDefinition) -> str | None:
     """Which configuration a trial is; `None` while that is open."""
     return params_key(trial_params(trial), definition.space)
+
+
+def rung_of(trial: FrozenTrial) -> int:
+    """The number of a trial's rung; 0 where there are none."""
+    number: int = trial.user_attrs.get("rung", 0)
+    return number
+
+
+def trial_entry(trial: FrozenTrial, definition: StudyDefinition) -> Entry | None:
+    """Which configuration a trial is, and with halving in which rung; `None` while that is open."""
+    key = trial_key(trial, definition)
+    return None if key is None else Entry(key, rung_of(trial))
 
 
 def kind(trial: FrozenTrial) -> TrialKind:
@@ -144,16 +161,21 @@ def kind(trial: FrozenTrial) -> TrialKind:
 def kinds(
     trials: Sequence[FrozenTrial], definition: StudyDefinition
 ) -> Iterator[tuple[FrozenTrial, TrialKind]]:
-    """What became of each trial; a crash that is run again counts as replaced."""
-    last_retry: dict[str | None, int] = {}
+    """What became of each trial; a crash that is run again counts as replaced.
+
+    So does, in a rung, one that only repeats another's answer: two machines may both have planned.
+    """
+    last_retry: dict[Entry | None, int] = {}
     for trial in trials:
         if trial.user_attrs.get("retry", False):
-            last_retry[trial_key(trial, definition)] = trial.number
+            last_retry[trial_entry(trial, definition)] = trial.number
     for trial in trials:
         what = kind(trial)
         if what == "failed" and last_retry:
-            again = last_retry.get(trial_key(trial, definition), -1)
+            again = last_retry.get(trial_entry(trial, definition), -1)
             what = "replaced" if again > trial.number else what
+        if definition.rungs and "answered_from" in trial.user_attrs:
+            what = "replaced"
         yield trial, what
 
 
@@ -162,50 +184,73 @@ def _enqueue(study: Study, params: Mapping[str, Any], **attributes: Any) -> None
 
 
 def plan(study: Study, definition: StudyDefinition, *, retry_failed: bool = False) -> int:
-    """Makes the queue complete: every configuration of the plan is done, running or waiting.
+    """Makes the queue complete, and says how many trials that added.
 
-    Safe to call at any time: what is there is left alone, and what got lost in the moment between
-    a trial's end and its successor's entry comes back.
-
-    Returns:
-        How many trials were added.
+    Every configuration of the plan is then done, running or waiting. Safe to call at any time: what
+    is there is left alone, and what got lost between a trial's end and its successor comes back.
     """
     trials = list(kinds(study.get_trials(deepcopy=False), definition))
-    present: dict[str, list[FrozenTrial]] = {}
+    present: dict[Entry, list[FrozenTrial]] = {}
     added = 0
     for trial, what in trials:
-        key = trial_key(trial, definition)
-        if what != "replaced" and key is not None:
-            present.setdefault(key, []).append(trial)
+        entry = trial_entry(trial, definition)
+        if what != "replaced" and entry is not None:
+            present.setdefault(entry, []).append(trial)
 
     def add(params: Mapping[str, Any], **attributes: Any) -> None:
         nonlocal added
         key = params_key(params, definition.space)
-        if key is not None and key not in present:
+        if key is None:
+            return
+        entry = Entry(key, attributes.get("rung", 0))
+        if entry not in present:
             _enqueue(study, params, **attributes)
-            present[key] = []
+            present[entry] = []
             added += 1
 
     for trial, what in trials:
         if what == "replaced":
-            add(trial_params(trial), **_retry_mark(trial))
-    for key in list(present):
-        if retry_failed and present[key] and all(_can_be_retried(t) for t in present[key]):
-            params = trial_params(present.pop(key)[0])
-            add(params, retry=True)
+            add(trial_params(trial), **_marks(trial))
+    for entry in list(present):
+        if retry_failed and present[entry] and all(_can_be_retried(t) for t in present[entry]):
+            failed = present.pop(entry)[0]
+            add(trial_params(failed), **_marks(failed, retry=True))
     if definition.search == "tpe":
         there = sum(1 for _, what in trials if what != "replaced") + added
         for _ in range(definition.budget - there):
             study.add_trial(create_trial(state=TrialState.WAITING))
             added += 1
         return added
-    for params in _points(definition):
-        add(params)
+    points = list(_points(definition))
+    if not definition.rungs:
+        for params in points:
+            add(params)
+        return added
+    by_key = {params_key(params, definition.space): params for params in points}
+    for number, keys in enumerate(wanted(study, definition)[0]):
+        for key in keys:
+            add(by_key[key], rung=number)
     return added
 
 
-def _retry_mark(trial: FrozenTrial) -> dict[str, Any]:
-    return {"retry": True} if trial.user_attrs.get("retry", False) else {}
+def wanted(study: Study, definition: StudyDefinition) -> tuple[list[list[str]], bool]:
+    """The configurations of each rung of halving, as far as that is decided; whether that is all.
+
+    See `wanted_entries`. The first rung has the whole plan.
+    """
+    scores: dict[Entry, float | None] = {}
+    for trial, what in kinds(study.get_trials(deepcopy=False), definition):
+        entry = trial_entry(trial, definition)
+        if entry is not None and what in ("complete", "failed"):
+            scores[entry] = trial.value if what == "complete" else None
+    keys = [params_key(params, definition.space) or "" for params in _points(definition)]
+    return wanted_entries(keys, scores, definition.rungs, maximize=definition.maximize)
+
+
+def _marks(trial: FrozenTrial, **more: Any) -> dict[str, Any]:
+    """What a successor takes over from a trial besides its values."""
+    there = {name: trial.user_attrs.get(name) for name in ("retry", "rung")}
+    return {name: value for name, value in there.items() if value is not None} | more
 
 
 def _can_be_retried(trial: FrozenTrial) -> bool:
@@ -226,19 +271,20 @@ def requeue(study: Study, trial: FrozenTrial) -> None:
     """
     definition = stored_definition(study)
     params = trial_params(trial)
-    key = params_key(params, definition.space)
-    if key is None:  # it died before its values were chosen
-        study.add_trial(create_trial(state=TrialState.WAITING, system_attrs=_fixed(params)))
+    entry = trial_entry(trial, definition)
+    if entry is None:  # it died before its values were chosen
+        fixed = {"fixed_params": dict(params)} if params else None
+        study.add_trial(create_trial(state=TrialState.WAITING, system_attrs=fixed))
         return
     lost = [
         other
         for other in study.get_trials(deepcopy=False)
         if kind(other) == "replaced"
         and not other.user_attrs.get("interrupted", False)
-        and trial_key(other, definition) == key
+        and trial_entry(other, definition) == entry
     ]
     if len(lost) < MAX_LOST:
-        _enqueue(study, params, **_retry_mark(trial))
+        _enqueue(study, params, **_marks(trial))
         return
     study.add_trial(
         create_trial(
@@ -246,14 +292,11 @@ def requeue(study: Study, trial: FrozenTrial) -> None:
             params=params,
             distributions={k: CategoricalDistribution(v) for k, v in definition.space.items()},
             user_attrs={
-                "key": key,
+                **_marks(trial),
+                "key": entry.key,
                 "error": f"WorkerDied: {len(lost)} workers died while running this configuration; "
                 "it may need more memory than there is",
                 "traceback": "",
             },
         )
     )
-
-
-def _fixed(params: Mapping[str, Any]) -> dict[str, Any] | None:
-    return {"fixed_params": dict(params)} if params else None

@@ -1,6 +1,7 @@
 """A worker: takes trials from a study's queue until there are none, wherever it runs."""
 
 import os
+import shutil
 import socket
 import threading
 import uuid
@@ -11,6 +12,7 @@ from typing import Any
 
 import optuna
 import torch
+from filelock import FileLock
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
@@ -18,10 +20,8 @@ from optuna.trial import FrozenTrial, TrialState
 from adgn.selection.definition import StudyDefinition
 from adgn.selection.objective import TrialObjective, is_running
 from adgn.selection.storage import QueueEmpty, open_storage, storage_errors
-from adgn.selection.study import kinds, open_study, requeue
+from adgn.selection.study import kinds, open_study, plan, requeue, wanted
 from adgn.training import shared_data
-
-__all__ = ["WorkerSpec", "first_cause", "handle", "work"]
 
 CRASHES_TO_GIVE_UP = 3  # of the first trials, before any has a score
 _POLL_SECONDS = 0.5
@@ -29,29 +29,19 @@ _POLL_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class WorkerSpec:
-    """What a worker needs to know.
-
-    Attributes:
-        study: The name of the study.
-        storage: The URL of its storage.
-        folder: The study's folder.
-        threads: Threads that torch may use; 0: as many as it likes.
-        heartbeat: Seconds between two signs of life.
-        grace: Seconds of silence after which its trial is given to another worker.
-        device: Where its runs compute, as the configuration has it.
-    """
+    """What a worker needs to know."""
 
     study: str
-    storage: str
+    storage: str  # a URL
     folder: str
-    threads: int
-    heartbeat: int
-    grace: int
-    device: str = "cpu"
+    threads: int  # that torch may use; 0: as many as it likes
+    heartbeat: int  # seconds between two signs of life
+    grace: int  # seconds of silence after which its trial is given to another worker
+    device: str = "cpu"  # as the configuration has it
 
 
 def handle(message: Mapping[str, Any], stop: threading.Event) -> None:
-    """Works as a process of its own, see `adgn._util.processes`; `message` is a `WorkerSpec`."""
+    """Works as a process of its own; `message` is a `WorkerSpec`."""
     work(WorkerSpec(**message), stop)
 
 
@@ -66,11 +56,7 @@ def work(spec: WorkerSpec, stop: threading.Event) -> None:
 
 def _work(spec: WorkerSpec, stop: threading.Event) -> None:
     storage = open_storage(
-        spec.storage,
-        heartbeat=spec.heartbeat,
-        grace=spec.grace,
-        on_stale=requeue,
-        must_exist=True,
+        spec.storage, heartbeat=spec.heartbeat, grace=spec.grace, on_stale=requeue, must_exist=True
     )
     study, definition = open_study(spec.study, storage)
     name = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
@@ -83,6 +69,8 @@ def _work(spec: WorkerSpec, stop: threading.Event) -> None:
                     objective, n_trials=1, catch=(Exception,), callbacks=[_requeue_interrupted]
                 )
             except QueueEmpty:
+                if definition.rungs and _plan_next_rung(study, definition, Path(spec.folder)):
+                    continue
                 if not study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
                     break
                 stop.wait(_POLL_SECONDS)
@@ -90,6 +78,18 @@ def _work(spec: WorkerSpec, stop: threading.Event) -> None:
                 # Where this worker was thought dead, its trial was ended by another.
                 if objective.trial is None or is_running(objective.trial):
                     raise
+
+
+def _plan_next_rung(study: Study, definition: StudyDefinition, folder: Path) -> int:
+    """Puts into the queue what is decided by now, and removes states that are not needed again."""
+    with FileLock(folder / ".lock"):  # two workers must not both plan
+        added = plan(study, definition)
+        rungs, _ = wanted(study, definition)
+        # Who stayed below is taken up again only while the rung above is not over.
+        for number in range(1, len(rungs) - 1):
+            for key in set(rungs[number - 1]) - set(rungs[number]):
+                shutil.rmtree(folder / "runs" / key, ignore_errors=True)
+    return added
 
 
 def _requeue_interrupted(study: Study, trial: FrozenTrial) -> None:

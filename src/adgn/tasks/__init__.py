@@ -24,18 +24,7 @@ else:
     __getattr__, __dir__ = lazy_exports(__name__)
 
 __all__ = [
-    "NodeConfig",
-    "PropertyConfig",
-    "SearchSpace",
-    "TransferConfig",
-    "TreeConfig",
-    "compact_space",
-    "constant_scores",
-    "normalised_accuracy",
-    "paper_spaces",
-    "published_row",
-    "published_tables",
-    "published_value",
-    "register_space",
-    "tree_layers",
-]
+    "NodeConfig", "PropertyConfig", "SearchSpace", "TransferConfig", "TreeConfig",
+    "compact_space", "constant_scores", "normalised_accuracy", "paper_spaces", "published_row",
+    "published_tables", "published_value", "register_space", "tree_layers",
+]  # fmt: skip

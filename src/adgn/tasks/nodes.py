@@ -1,14 +1,14 @@
-"""Node classification: the paper's graph benchmarks and its heterophilic ones."""
+"""Node classification: the paper's 20/30 data sets and its heterophilic ones."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, StrictBool, StrictInt
 
-from adgn.data.benchmarks import BENCHMARKS, NodeBenchmark
-from adgn.tasks.published import published_value
+from adgn.data.node_datasets import NODE_DATASETS
+from adgn.tasks.published import published_for
 from adgn.training.config import TaskConfig
-from adgn.training.sharing import kept
+from adgn.training.sharing import cached_data
 from adgn.training.tasks import Progress, PublishedValue, TaskData, TaskSize, register_task
 
 if TYPE_CHECKING:  # what brings torch is imported where it is used: listing the tasks is quick
@@ -18,8 +18,6 @@ if TYPE_CHECKING:  # what brings torch is imported where it is used: listing the
     from adgn.data import NodeSplit
     from adgn.training.batches import BatchSource, Split
     from adgn.training.config import TrainConfig
-
-__all__ = ["NodeConfig", "constant_scores"]
 
 
 class NodeConfig(TaskConfig):
@@ -40,31 +38,9 @@ class NodeConfig(TaskConfig):
     root: str | None = Field(default=None, description='data root; "none": the usual one')
 
 
-def _benchmark_defaults(task: Mapping[str, Any], model: str) -> dict[str, Any]:
-    return {
-        "model": {"hidden_channels": 64, "num_layers": 10},
-        "optimizer": {"name": "adamw", "lr": 0.001, "weight_decay": 0.1},
-        "stopping": {"monitor": "accuracy", "patience": 50},
-        "loop": {"max_epochs": 10000},
-        "seed": 1978873828,
-    }
-
-
-def _heterophilic_defaults(task: Mapping[str, Any], model: str) -> dict[str, Any]:
-    return {
-        "model": {"hidden_channels": 128, "num_layers": 8},
-        "optimizer": {"name": "adam", "lr": 0.01, "weight_decay": 0.01},
-        "stopping": {"monitor": "accuracy", "patience": 100},
-        "loop": {"max_epochs": 1500},
-        "seed": 0,
-    }
-
-
 def _size(config: "TrainConfig") -> TaskSize:
-    task = config.task
-    if not isinstance(task, NodeConfig):
-        raise TypeError(f"task is a {type(task).__name__}; expected NodeConfig")
-    known = BENCHMARKS[task.name]
+    task = NodeConfig.of(config)
+    known = NODE_DATASETS[task.name]
     share = 1.0 if task.features == "dense" else 0.1  # of the features that are kept
     data = 4.0 * share * known.nodes * known.features + 32.0 * known.edges
     return TaskSize(data, known.nodes, known.edges, known.features, known.classes)
@@ -74,44 +50,41 @@ def _build(config: "TrainConfig", device: "torch.device", progress: Progress | N
     from adgn.data import load
     from adgn.training.batches import FullGraph
 
-    task = config.task
-    if not isinstance(task, NodeConfig):
-        raise TypeError(f"task is a {type(task).__name__}; expected NodeConfig")
-    benchmark = BENCHMARKS[task.name]
+    task = NodeConfig.of(config)
     reading = {"features": task.features, "largest_component": task.largest_component}
-    data = kept(
+    data = cached_data(
         ("graph", task.name, task.root, *reading.values(), device),
         lambda: load(task.name, task.root, **reading).to(device),  # type: ignore[arg-type]
     )
-    split = _split(benchmark, task, data)
-    x, edges, y = data.x, data.edge_index, data.y
+    split = _split(task, data)
+    masks: dict[Split, Tensor] = {"train": split.train, "val": split.val, "test": split.test}
     number = data.get("node_id")  # of the nodes of a component
     sources: dict[Split, BatchSource] = {
-        "train": FullGraph(x, edges, y, split.train.to(device), node_id=number),
-        "val": FullGraph(x, edges, y, split.val.to(device), node_id=number),
-        "test": FullGraph(x, edges, y, split.test.to(device), node_id=number),
+        name: FullGraph(data.x, data.edge_index, data.y, mask.to(device), node_id=number)
+        for name, mask in masks.items()
     }
     classes = int(data.y.max()) + 1
     return TaskData(
-        in_channels=x.size(1),
+        in_channels=data.x.size(1),
         out_channels=classes,
         level="node",
         train=sources["train"],
         sources=sources,
         constant=constant_scores(data.y[split.train], data.y[split.test], classes),
-        notes=benchmark.defects,
+        notes=NODE_DATASETS[task.name].defects,
     )
 
 
-def _split(benchmark: NodeBenchmark, task: NodeConfig, data: Any) -> "NodeSplit":
+def _split(task: NodeConfig, data: Any) -> "NodeSplit":
     from adgn.data import PAPER_DATA_SEEDS, fixed_split, split_per_class
 
-    if task.splits == "public" and benchmark.splits == "per class":
+    published = NODE_DATASETS[task.name].splits
+    if task.splits == "public" and published == "per class":
         raise ValueError(
             f"task.splits='public' is not there for {task.name!r}, which comes without a split; "
             "use 'paper'"
         )
-    if benchmark.splits == "geom-gcn" or task.splits == "public":
+    if published == "geom-gcn" or task.splits == "public":
         return fixed_split(data, task.split)
     if task.split >= len(PAPER_DATA_SEEDS):
         raise ValueError(
@@ -147,22 +120,16 @@ def constant_scores(train: "Tensor", test: "Tensor", classes: int) -> dict[str, 
         confusion[:, answer] = occurring
         f1.append(macro_f1(confusion))
     hits = int(occurring[answers].sum())
-    return {
-        "accuracy": hits / (test.numel() * len(answers)),
-        "macro_f1": sum(f1) / len(f1),
-    }
+    return {"accuracy": hits / (test.numel() * len(answers)), "macro_f1": sum(f1) / len(f1)}
 
 
 def _published(config: "TrainConfig") -> PublishedValue | None:
-    from adgn.nn import model_spec
-
-    task = config.task
-    if not isinstance(task, NodeConfig) or task.largest_component:
+    task = NodeConfig.of(config)
+    if task.largest_component:
         return None  # other nodes than the paper's
-    if task.splits == "public" and BENCHMARKS[task.name].splits != "geom-gcn":
+    if task.splits == "public" and NODE_DATASETS[task.name].splits != "geom-gcn":
         return None  # of heterophilic graphs the public splits are the paper's
-    spec = model_spec(config.model.name)
-    return published_value(config.task.name, spec.title, config.model.options)
+    return published_for(config)
 
 
 def _paper_splits(settings: TaskConfig) -> int | None:
@@ -179,9 +146,15 @@ _COMMON: Mapping[str, Any] = {
     "size": _size,
     "protocol": "the paper's; values out of its grid, not selected for this data set",
 }
-_BENCHMARKS: Mapping[str, Any] = {
+_TWENTY_THIRTY: Mapping[str, Any] = {
     "family": "benchmarks",
-    "defaults": _benchmark_defaults,
+    "defaults": {
+        "model": {"hidden_channels": 64, "num_layers": 10},
+        "optimizer": {"name": "adamw", "lr": 0.001, "weight_decay": 0.1},
+        "stopping": {"monitor": "accuracy", "patience": 50},
+        "loop": {"max_epochs": 10000},
+        "seed": 1978873828,
+    },
     "model_defaults": {"adgn": {"phi": "gcn", "epsilon": 0.1, "gamma": 0.1}},
     "seeds": (1978873828, 3780411061, 1201489814, 2805583900, 594910111),
     "splits": _paper_splits,
@@ -195,7 +168,13 @@ _BENCHMARKS: Mapping[str, Any] = {
 }
 _HETEROPHILIC: Mapping[str, Any] = {
     "family": "heterophily",
-    "defaults": _heterophilic_defaults,
+    "defaults": {
+        "model": {"hidden_channels": 128, "num_layers": 8},
+        "optimizer": {"name": "adam", "lr": 0.01, "weight_decay": 0.01},
+        "stopping": {"monitor": "accuracy", "patience": 100},
+        "loop": {"max_epochs": 1500},
+        "seed": 0,
+    },
     "model_defaults": {"adgn": {"phi": "sum", "epsilon": 0.1, "gamma": 0.1}},
     "splits": lambda settings: 10,
     # On small graphs dropout, depth and step size decide; what matters least has one value.
@@ -210,10 +189,10 @@ _HETEROPHILIC: Mapping[str, Any] = {
     },
 }
 
-for _graph in BENCHMARKS.values():
+for _graph in NODE_DATASETS.values():
     register_task(
         _graph.name,
         summary=f"{_graph.title}: the class of a node, {_graph.classes} classes",
-        **(_HETEROPHILIC if _graph.splits == "geom-gcn" else _BENCHMARKS),
+        **(_HETEROPHILIC if _graph.splits == "geom-gcn" else _TWENTY_THIRTY),
         **_COMMON,
     )(_build)

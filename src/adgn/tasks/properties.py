@@ -1,14 +1,14 @@
 """Graph property prediction: distances, diameters and the like on small random graphs."""
 
-from collections.abc import Mapping
+from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import Field, StrictFloat, StrictInt
 
 from adgn.data.property_settings import PropertySettings
 from adgn.data.property_targets import TARGETS
-from adgn.tasks.published import published_value
+from adgn.tasks.published import published_for
 from adgn.training.config import TaskConfig
 from adgn.training.tasks import Progress, PublishedValue, TaskData, TaskSize, register_task
 
@@ -16,9 +16,8 @@ if TYPE_CHECKING:  # what brings torch is imported where it is used: listing the
     import torch
 
     from adgn.nn.network import Level
+    from adgn.training.batches import Split
     from adgn.training.config import TrainConfig
-
-__all__ = ["PropertyConfig"]
 
 PAPER_BATCH_SIZE = 512
 _PAPER = PropertySettings()
@@ -53,23 +52,10 @@ class PropertyConfig(TaskConfig):
         )
 
 
-def _defaults(task: Mapping[str, Any], model: str) -> dict[str, Any]:
-    return {
-        "model": {"hidden_channels": 30, "num_layers": 20, "readout": "mlp"},
-        "optimizer": {"name": "adam", "lr": 0.003, "weight_decay": 1e-6},
-        "stopping": {"monitor": "log10_mse_paper", "patience": 100},
-        "loop": {"max_epochs": 1500, "batch_size": PAPER_BATCH_SIZE},
-        "seed": 41,
-    }
-
-
 def _size(level: "Level", config: "TrainConfig") -> TaskSize:
     from adgn.data.property import property_size
 
-    task = config.task
-    if not isinstance(task, PropertyConfig):
-        raise TypeError(f"task is a {type(task).__name__}; expected PropertyConfig")
-    settings = task.settings()
+    settings = PropertyConfig.of(config).settings()
     nodes, edges, data = property_size(settings)
     batch = min(config.loop.batch_size or PAPER_BATCH_SIZE, settings.num_graphs("train"))
     return TaskSize(data, batch * nodes, batch * edges, 2, 1, level)
@@ -81,49 +67,27 @@ def _build(
     from adgn.data import GraphPropertyDataset
     from adgn.training.batches import PackedBatches
 
-    task, batch_size = config.task, config.loop.batch_size or PAPER_BATCH_SIZE
-    if not isinstance(task, PropertyConfig):
-        raise TypeError(f"task is a {type(task).__name__}; expected PropertyConfig")
-    sets = {
-        split: GraphPropertyDataset(
-            task.root,
-            split,
-            target,
-            seed=task.data_seed,
-            min_nodes=task.min_nodes,
-            train=task.train,
-            val=task.val,
-            test=task.test,
-            edge_noise=task.edge_noise,
-            progress=progress,
-        )
-        for split in ("train", "val", "test")
-    }
+    task = PropertyConfig.of(config)
+    options = {**asdict(task.settings()), "progress": progress}
+    splits: tuple[Split, ...] = ("train", "val", "test")
+    sets = {split: GraphPropertyDataset(task.root, split, target, **options) for split in splits}
     constant = sets["train"].constant_score()
     packed = {split: dataset.packed.to(device) for split, dataset in sets.items()}
+    batch_size = config.loop.batch_size or PAPER_BATCH_SIZE
     return TaskData(
         in_channels=packed["train"].x.size(1),
         out_channels=1,
         level=TARGETS[target].level,
         train=PackedBatches(packed["train"], batch_size, seed=config.seed),
         # Evaluation goes by the paper's batches, whose size is part of its metric.
-        sources={
-            "train": PackedBatches(packed["train"], PAPER_BATCH_SIZE),
-            "val": PackedBatches(packed["val"], PAPER_BATCH_SIZE),
-            "test": PackedBatches(packed["test"], PAPER_BATCH_SIZE),
-        },
+        sources={split: PackedBatches(packed[split], PAPER_BATCH_SIZE) for split in splits},
         constant={"log10_mse": constant.per_graph, "log10_mse_paper": constant.paper},
     )
 
 
 def _published(config: "TrainConfig") -> PublishedValue | None:
-    from adgn.nn import model_spec
-
-    task = config.task
-    if not isinstance(task, PropertyConfig) or task.settings() != _PAPER:
-        return None  # other graphs: the paper's number says nothing about them
-    spec = model_spec(config.model.name)
-    return published_value(task.name, spec.title, config.model.options)
+    # Of other graphs the paper's number says nothing.
+    return published_for(config) if PropertyConfig.of(config).settings() == _PAPER else None
 
 
 for _target in TARGETS.values():
@@ -134,7 +98,13 @@ for _target in TARGETS.values():
         summary=f"{_target.description} (per {_target.level}{_name})",
         objective="regression",
         config=PropertyConfig,
-        defaults=_defaults,
+        defaults={
+            "model": {"hidden_channels": 30, "num_layers": 20, "readout": "mlp"},
+            "optimizer": {"name": "adam", "lr": 0.003, "weight_decay": 1e-6},
+            "stopping": {"monitor": "log10_mse_paper", "patience": 100},
+            "loop": {"max_epochs": 1500, "batch_size": PAPER_BATCH_SIZE},
+            "seed": 41,
+        },
         published=_published,
         model_defaults={"adgn": {"phi": "sum", "epsilon": 0.1, "gamma": 0.1}},
         protocol="the paper's; 20 layers and 30 units are the largest of its grid",

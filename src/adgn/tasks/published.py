@@ -4,20 +4,16 @@ import json
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from adgn.data.benchmarks import BENCHMARKS
+from adgn.data.node_datasets import NODE_DATASETS
 from adgn.data.property_targets import TARGETS
 from adgn.training.tasks import PublishedValue
 
-__all__ = [
-    "published_normalised_accuracy",
-    "published_row",
-    "published_tables",
-    "published_value",
-]
+if TYPE_CHECKING:
+    from adgn.training.config import TrainConfig
 
-_PROPERTY, _BENCHMARKS = "graph_property_prediction", "graph_benchmarks"
+_PROPERTY, _TWENTY_THIRTY = "graph_property_prediction", "graph_benchmarks"
 _HETEROPHILIC, _TREES = "heterophilic_benchmarks", "tree_neighbors_match"
 
 
@@ -61,7 +57,7 @@ def published_value(
     """What the paper reports for a task and a model; `None` where it reports nothing.
 
     Args:
-        task: A property target under its true name, a node benchmark, or
+        task: A property target under its true name, a node data set, or
             `"tree-neighbors-match"`.
         title: The model's name as people know it.
         options: The model's options.
@@ -79,13 +75,21 @@ def published_value(
         if column is None:
             return None
         return _cell(_PROPERTY, column, title, options, "log10_mse_paper", 1)
-    if task in BENCHMARKS:
-        column = BENCHMARKS[task].title
-        table = _HETEROPHILIC if BENCHMARKS[task].splits == "geom-gcn" else _BENCHMARKS
+    if task in NODE_DATASETS:
+        column = NODE_DATASETS[task].title
+        table = _HETEROPHILIC if NODE_DATASETS[task].splits == "geom-gcn" else _TWENTY_THIRTY
         return _cell(table, column, title, options, "accuracy", 100)
     if task == "tree-neighbors-match":
         return _tree_cell(title, radius) if _was_run(title, options, _TREES) else None
     return None
+
+
+def published_for(config: "TrainConfig", *, radius: int | None = None) -> PublishedValue | None:
+    """What the paper reports for the task and the model of a configuration."""
+    from adgn.nn import model_spec  # it brings torch
+
+    title = model_spec(config.model.name).title
+    return published_value(config.task.name, title, config.model.options, radius=radius)
 
 
 def _cell(
@@ -123,15 +127,12 @@ def _was_run(title: str, options: Mapping[str, Any], table: str) -> bool:
 
 
 def _tree_cell(title: str, radius: int | None) -> PublishedValue | None:
-    table = published_tables()[_TREES]
-    values = table["rows"].get(title)
-    if values is None or radius not in table["radius"]:
-        return None
-    accuracy = values[table["radius"].index(radius)]
+    column = f"radius {radius}"
+    accuracy = _tree_value("rows", title, column)
     if accuracy is None:
         return None
     # The paper's table has train accuracies.
-    return PublishedValue("train_accuracy", accuracy, None, _TREES, title, f"radius {radius}")
+    return PublishedValue("train_accuracy", accuracy, None, _TREES, title, column)
 
 
 def published_normalised_accuracy(row: str, column: str) -> float | None:
@@ -141,8 +142,12 @@ def published_normalised_accuracy(row: str, column: str) -> float | None:
         >>> published_normalised_accuracy("GGNN", "radius 5")
         0.38
     """
+    return _tree_value("rows_normalised", row, column)
+
+
+def _tree_value(rows: str, row: str, column: str) -> float | None:
     table = published_tables()[_TREES]
     columns = [f"radius {radius}" for radius in table["radius"]]
-    values = table["rows_normalised"].get(row)
+    values = table[rows].get(row)
     value: float | None = values[columns.index(column)] if values and column in columns else None
     return value

@@ -5,14 +5,13 @@ Keys are `model.<argument or option of build_model>`, `optimizer.lr` and
 models (the optimiser, numbers of epochs, patience) is no part of a space.
 """
 
+import copy
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from adgn.nn import ModelOptions, model_spec
 from adgn.training.config import ModelConfig
 from adgn.training.tasks import task_entry
-
-__all__ = ["GridSource", "SearchSpace", "compact_space", "paper_spaces", "register_space"]
 
 SearchSpace = dict[str, list[Any]]
 
@@ -30,20 +29,9 @@ _TWO_STEPS: SearchSpace = {"model.epsilon": [1e-1, 1e-2]}
 _GCNII: SearchSpace = {"model.alpha": [1.0, 0.1, 0.01]}
 _APPNP: SearchSpace = {"model.alpha": [0.1, 0.2]}
 _LAYER_NORM: SearchSpace = {"model.norm": ["layer"], "model.residual": [True]}
-_MODELS = [
-    "adgn",
-    "appnp",
-    "dagnn",
-    "dgc",
-    "gat",
-    "gcn",
-    "gcnii",
-    "ggnn",
-    "gin",
-    "grand",
-    "graphsage",
-    "mlp",
-]
+_TREE_GIN: SearchSpace = {"model.mlp": ["two-layer"], "model.train_eps": [False]}
+_MODELS = ["adgn", "appnp", "dagnn", "dgc", "gat", "gcn", "gcnii", "ggnn"]
+_MODELS += ["gin", "grand", "graphsage", "mlp"]
 
 # By family: what all models share, and what single ones have besides.
 _GRIDS: Mapping[str, tuple[SearchSpace, Mapping[str, SearchSpace]]] = {
@@ -108,12 +96,7 @@ _GRIDS: Mapping[str, tuple[SearchSpace, Mapping[str, SearchSpace]]] = {
             "gat": {"model.act": [None], **_LAYER_NORM, "model.heads": [4]},
             "gcn": {"model.act": ["relu"], **_LAYER_NORM},
             "ggnn": {"model.shared_gru": [False]},
-            "gin": {
-                "model.act": ["relu"],
-                **_LAYER_NORM,
-                "model.mlp": ["two-layer"],
-                "model.train_eps": [False],
-            },
+            "gin": {"model.act": ["relu"], **_LAYER_NORM, **_TREE_GIN},
             "grand": {"model.epsilon": [0.1]},
         },
     ),
@@ -157,8 +140,7 @@ def register_space(model: str, family: str, space: SearchSpace, source: str = ""
         >>> paper_spaces("sgc")["property"].source
         'the SGC paper'
     """
-    copied = {key: list(values) for key, values in space.items()}
-    _REGISTERED.setdefault(model, {})[family] = GridSource(copied, source)
+    _REGISTERED.setdefault(model, {})[family] = GridSource(copy.deepcopy(space), source)
 
 
 def paper_spaces(model: str) -> dict[str, GridSource]:
@@ -168,10 +150,7 @@ def paper_spaces(model: str) -> dict[str, GridSource]:
         >>> paper_spaces("gcnii")["property"].space["model.alpha"]
         [1.0, 0.1, 0.01]
     """
-    copies = {}
-    for family, (space, source) in _REGISTERED.get(model, {}).items():
-        copies[family] = GridSource({key: list(values) for key, values in space.items()}, source)
-    return copies
+    return copy.deepcopy(_REGISTERED.get(model, {}))
 
 
 for _model in _MODELS:
@@ -213,9 +192,7 @@ def compact_space(task: str, model: str) -> SearchSpace:
         if not key.startswith("model.") or key in _SHARED_OPTIONS
     }
     if entry.family in grids:
-        grid = {
-            key: values for key, values in grids[entry.family].space.items() if key not in shared
-        }
+        grid = {k: values for k, values in grids[entry.family].space.items() if k not in shared}
     else:  # of the paper's tasks property prediction is the nearest
         grid = grids["property"].space if "property" in grids else {}
         grid = {key: values for key, values in grid.items() if key in _THINNED}

@@ -12,9 +12,8 @@ from adgn.training.tasks import Progress, TaskData, TaskSize, register_task
 if TYPE_CHECKING:  # what brings torch is imported where it is used: listing the tasks is quick
     import torch
 
+    from adgn.training.batches import Split
     from adgn.training.config import TrainConfig
-
-__all__ = ["TransferConfig"]
 
 BATCH_SIZE = 100
 
@@ -48,9 +47,7 @@ def _defaults(task: Mapping[str, Any], model: str) -> dict[str, Any]:
 def _size(config: "TrainConfig") -> TaskSize:
     from adgn.data.transfer import transfer_size
 
-    task = config.task
-    if not isinstance(task, TransferConfig):
-        raise TypeError(f"task is a {type(task).__name__}; expected TransferConfig")
+    task = TransferConfig.of(config)
     graphs = task.train + task.val + task.test
     nodes, edges, data = transfer_size(task.topology, task.distance, graphs)
     batch = min(config.loop.batch_size or BATCH_SIZE, task.train)
@@ -77,14 +74,13 @@ def _build(config: "TrainConfig", device: "torch.device", progress: Progress | N
     from adgn.training.batches import PackedBatches
     from adgn.training.metrics import log10
 
-    task = config.task
-    if not isinstance(task, TransferConfig):
-        raise TypeError(f"task is a {type(task).__name__}; expected TransferConfig")
+    task = TransferConfig.of(config)
+    counts: dict[Split, int] = {"train": task.train, "val": task.val, "test": task.test}
     packed = {
         split: GraphTransfer(
             task.topology, task.distance, split, num_graphs=count, seed=task.data_seed
         ).packed.to(device)
-        for split, count in (("train", task.train), ("val", task.val), ("test", task.test))
+        for split, count in counts.items()
     }
     batch_size = config.loop.batch_size or BATCH_SIZE
     constant = float((packed["test"].y - packed["train"].y.mean()).double().square().mean())
@@ -93,10 +89,6 @@ def _build(config: "TrainConfig", device: "torch.device", progress: Progress | N
         out_channels=1,
         level="node",  # the target node's output is read
         train=PackedBatches(packed["train"], batch_size, seed=config.seed),
-        sources={
-            "train": PackedBatches(packed["train"], batch_size),
-            "val": PackedBatches(packed["val"], batch_size),
-            "test": PackedBatches(packed["test"], batch_size),
-        },
+        sources={split: PackedBatches(graphs, batch_size) for split, graphs in packed.items()},
         constant={"log10_mse": log10(constant)},
     )

@@ -6,16 +6,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field, StrictInt
 
 from adgn.tasks.nodes import constant_scores
-from adgn.tasks.published import published_normalised_accuracy, published_value
+from adgn.tasks.published import published_for, published_normalised_accuracy
 from adgn.training.config import TaskConfig
-from adgn.training.tasks import (
-    ExtraScore,
-    Progress,
-    PublishedValue,
-    TaskData,
-    TaskSize,
-    register_task,
-)
+from adgn.training.tasks import ExtraScore, Progress, TaskData, TaskSize, register_task
 
 if TYPE_CHECKING:  # what brings torch is imported where it is used: listing the tasks is quick
     import torch
@@ -23,9 +16,8 @@ if TYPE_CHECKING:  # what brings torch is imported where it is used: listing the
     from adgn.training.config import TrainConfig
     from adgn.training.metrics import Scores
 
-__all__ = ["TreeConfig", "normalised_accuracy", "tree_layers"]
-
 MAX_PASSES = 50_000
+_AT_BEST = {"ties": False, "target": 1.0}  # stop once all is right
 
 
 class TreeConfig(TaskConfig):
@@ -65,7 +57,7 @@ def _batch_size(radius: int) -> int:
 
 def _defaults(task: Mapping[str, Any], model: str) -> dict[str, Any]:
     radius = _radius(task)
-    passes = 1000 if radius == 2 else 100
+    passes, batch = 1000 if radius == 2 else 100, {"batch_size": _batch_size(radius)}
     return {
         "model": {
             "hidden_channels": 32,
@@ -75,18 +67,8 @@ def _defaults(task: Mapping[str, Any], model: str) -> dict[str, Any]:
         },
         "optimizer": {"name": "adam", "lr": 0.001},
         "schedule": {"name": "plateau", "factor": 0.5, "patience": 10, "threshold": 1e-4},
-        "stopping": {
-            "split": "train",
-            "monitor": "accuracy",
-            "patience": 20,
-            "ties": False,
-            "target": 1.0,
-        },
-        "loop": {
-            "max_epochs": MAX_PASSES // passes,
-            "passes_per_epoch": passes,
-            "batch_size": _batch_size(radius),
-        },
+        "stopping": {"split": "train", "monitor": "accuracy", "patience": 20, **_AT_BEST},
+        "loop": {"max_epochs": MAX_PASSES // passes, "passes_per_epoch": passes, **batch},
         "seed": 11,
     }
 
@@ -94,23 +76,11 @@ def _defaults(task: Mapping[str, Any], model: str) -> dict[str, Any]:
 def _size(config: "TrainConfig") -> TaskSize:
     from adgn.data.trees import tree_size
 
-    task = config.task
-    if not isinstance(task, TreeConfig):
-        raise TypeError(f"task is a {type(task).__name__}; expected TreeConfig")
+    task = TreeConfig.of(config)
     graphs, data = tree_size(task.radius, task.permutations)
     classes = 2 ** min(task.radius, 60) + 1
     nodes = 2 * classes * min(config.loop.batch_size or _batch_size(task.radius), max(1, graphs))
     return TaskSize(data, nodes, 2 * nodes, 2, classes, embeddings=(classes, classes))
-
-
-def _published(config: "TrainConfig") -> PublishedValue | None:
-    from adgn.nn import model_spec
-
-    task = config.task
-    if not isinstance(task, TreeConfig):
-        return None
-    spec = model_spec(config.model.name)
-    return published_value(task.name, spec.title, config.model.options, radius=task.radius)
 
 
 def normalised_accuracy(config: "TrainConfig", scores: "Scores") -> float:
@@ -133,7 +103,7 @@ def normalised_accuracy(config: "TrainConfig", scores: "Scores") -> float:
     objective="classification",
     config=TreeConfig,
     defaults=_defaults,
-    published=_published,
+    published=lambda config: published_for(config, radius=TreeConfig.of(config).radius),
     size=_size,
     model_defaults={"adgn": {"phi": "sum", "epsilon": 1.0, "gamma": 0.1, "act": "relu"}},
     protocol="Alon and Yahav's, as the paper takes it over; ε = 1 and ReLU as in its "
@@ -155,17 +125,10 @@ def _build(config: "TrainConfig", device: "torch.device", progress: Progress | N
     from adgn.data import TreeNeighborsMatch
     from adgn.training.batches import PackedBatches
 
-    task = config.task
-    if not isinstance(task, TreeConfig):
-        raise TypeError(f"task is a {type(task).__name__}; expected TreeConfig")
-    sets = {
-        split: TreeNeighborsMatch(
-            task.radius, split, seed=task.data_seed, num_permutations=task.permutations
-        )
-        for split in ("train", "test")
-    }
-    train, test = sets["train"].packed.to(device), sets["test"].packed.to(device)
-    classes = sets["train"].num_classes
+    task = TreeConfig.of(config)
+    options: dict[str, Any] = {"seed": task.data_seed, "num_permutations": task.permutations}
+    trees, others = (TreeNeighborsMatch(task.radius, s, **options) for s in ("train", "test"))
+    train, test, classes = trees.packed.to(device), others.packed.to(device), trees.num_classes
     batch_size = config.loop.batch_size or _batch_size(task.radius)
     return TaskData(
         in_channels=train.x.size(1),

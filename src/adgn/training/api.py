@@ -2,7 +2,7 @@
 
 import signal
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,14 +25,12 @@ from adgn.training.models import build_network
 from adgn.training.objective import resolve_objective
 from adgn.training.optim import build_optimizer, build_schedule
 from adgn.training.result import RunResult
-from adgn.training.run import RunDirectory, RunJournal
+from adgn.training.run import Checkpointer, RunDirectory
 from adgn.training.seeding import own_randomness
-from adgn.training.sharing import kept
+from adgn.training.sharing import cached_data
 from adgn.training.stopping import EarlyStopping
 from adgn.training.tasks import Progress, TaskData, task_entry, with_extra_scores
-from adgn.training.trainer import Journal, MemoryJournal, Observer, Trainer
-
-__all__ = ["Prepared", "evaluate", "open_run", "prepare", "resume", "train"]
+from adgn.training.trainer import Callback, Trainer
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +60,7 @@ def train(
     *,
     run_dir: str | Path | None = None,
     resume: bool = False,
-    observers: Sequence[Observer] = (),
+    callbacks: Sequence[Callback] = (),
     progress: Progress | None = None,
     evaluate_test: bool = True,
     **sections: Any,
@@ -74,7 +72,7 @@ def train(
             defaults then hold.
         run_dir: Where everything is kept; `None` keeps nothing on disk.
         resume: Go on with a run of the same configuration that is in `run_dir`.
-        observers: Told about every step and epoch.
+        callbacks: Called after every step and epoch.
         progress: Told how far the preparation of a data set is.
         evaluate_test: Whether the test split is looked at once the run is over. Model selection
             does so for the selected configuration alone.
@@ -89,11 +87,8 @@ def train(
 
     Example:
         >>> import adgn
-        >>> result = adgn.train(
-        ...     "graph-transfer",
-        ...     task={"distance": 3, "train": 64, "val": 16, "test": 16},
-        ...     loop={"max_epochs": 2},
-        ... )
+        >>> small = {"distance": 3, "train": 64}
+        >>> result = adgn.train("graph-transfer", task=small, loop={"max_epochs": 2})
         >>> result.epochs, sorted(result.scores)
         (2, ['test', 'train', 'val'])
     """
@@ -103,7 +98,7 @@ def train(
     if run_dir is None:
         if resume:
             raise RunError("resume=True needs a run_dir to go on from")
-        return _run(resolved, None, observers, progress, evaluate_test)
+        return _run(resolved, None, callbacks, progress, evaluate_test)
     directory = RunDirectory(run_dir)
     if not resume:
         directory.refuse_existing()
@@ -112,13 +107,13 @@ def train(
         if not resume:
             directory.refuse_existing()  # another process may have been first
         directory.refuse_other(resolved)
-        return _run(resolved, directory, observers, progress, evaluate_test)
+        return _run(resolved, directory, callbacks, progress, evaluate_test)
 
 
 def resume(
     run_dir: str | Path,
     *,
-    observers: Sequence[Observer] = (),
+    callbacks: Sequence[Callback] = (),
     progress: Progress | None = None,
     device: str | None = None,
 ) -> RunResult:
@@ -128,8 +123,7 @@ def resume(
 
     Args:
         run_dir: A run directory.
-        observers: Told about every step and epoch.
-        progress: Told how far the preparation of a data set is.
+        callbacks, progress: As of `train`.
         device: Where to compute from now on; `None`: where the run did. On another device the last
             bits of the scores may differ.
 
@@ -138,13 +132,10 @@ def resume(
 
     Example:
         >>> import tempfile, adgn
-        >>> task = {"distance": 3, "train": 16, "val": 8, "test": 8}
+        >>> settings = {"task": {"distance": 3, "train": 16}, "loop": {"max_epochs": 2}}
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     result = adgn.train(
-        ...         "graph-transfer", task=task, loop={"max_epochs": 2}, run_dir=f"{folder}/run"
-        ...     )
-        ...     again = adgn.resume(f"{folder}/run")
-        >>> again.scores == result.scores
+        ...     result = adgn.train("graph-transfer", run_dir=f"{folder}/run", **settings)
+        ...     adgn.resume(f"{folder}/run").scores == result.scores
         True
     """
     directory = RunDirectory(run_dir)
@@ -152,7 +143,7 @@ def resume(
     with directory.missing_plugins_named():
         check_run_memory(config)
     with directory.lock():
-        return _run(config, directory, observers, progress)
+        return _run(config, directory, callbacks, progress)
 
 
 def _config_on(directory: RunDirectory, device: str | None) -> TrainConfig:
@@ -174,17 +165,14 @@ def _config_on(directory: RunDirectory, device: str | None) -> TrainConfig:
 def prepare(
     config: TrainConfig,
     *,
-    journal: Journal | None = None,
-    observers: Sequence[Observer] = (),
+    callbacks: Sequence[Callback] = (),
     progress: Progress | None = None,
 ) -> Prepared:
     """Loads the data of a configuration and builds its network and trainer.
 
     Args:
-        config: What to train; `TrainConfig(task={"name": "texas"})` has all defaults.
-        journal: Where scores and states go; `None` keeps them in memory.
-        observers: Told about every step and epoch.
-        progress: Told how far the preparation of a data set is.
+        config: What to train; `TrainConfig("texas")` has all defaults.
+        callbacks, progress: As of `train`.
 
     Example:
         >>> from adgn.training import TrainConfig
@@ -197,9 +185,9 @@ def prepare(
     entry = task_entry(config.task.name)
     objective = resolve_objective(entry.objective)
     key = (config.task.model_dump_json(), config.loop.batch_size, device)
-    data = kept(key, lambda: entry.build(config, device, progress))
+    data = cached_data(key, lambda: entry.build(config, device, progress))
     if isinstance(data.train, PackedBatches | BlockBatches):
-        # Kept data may come from a run with another seed.
+        # The data may come from a run with another seed.
         data = replace(data, train=data.train.with_seed(config.seed))
     monitor = config.stopping.monitor or objective.monitor
     if monitor not in objective.modes:
@@ -214,13 +202,7 @@ def prepare(
         )
     with own_randomness(config.seed):
         try:
-            model = build_network(
-                config.model,
-                in_channels=data.in_channels,
-                out_channels=data.out_channels,
-                level=data.level,
-                embeddings=data.embeddings,
-            ).to(device)
+            model = build_network(config.model, data).to(device)
         except RuntimeError as error:  # torch could not get memory for the weights
             raise ConfigError(
                 f"a network with model.hidden_channels={config.model.hidden_channels} and "
@@ -240,15 +222,10 @@ def prepare(
         stopping=EarlyStopping(mode, stopping.patience, stopping.ties, stopping.target),
         monitor=monitor,
         monitor_split=stopping.split,
-        max_epochs=loop.max_epochs,
-        passes_per_epoch=loop.passes_per_epoch,
-        evaluate_every=loop.evaluate_every,
-        accumulate=loop.accumulate,
-        clip_norm=loop.clip_norm,
+        **loop.model_dump(exclude={"batch_size"}),
         seed=config.seed,
         train_eval=data.sources["train"],
-        journal=journal,
-        observers=observers,
+        callbacks=callbacks,
     )
     return Prepared(config, data, model, trainer)
 
@@ -256,95 +233,74 @@ def prepare(
 def _run(
     config: TrainConfig,
     directory: RunDirectory | None,
-    observers: Sequence[Observer],
+    callbacks: Sequence[Callback],
     progress: Progress | None,
     evaluate_test: bool = True,
 ) -> RunResult:
     if directory is None:
-        prepared = prepare(config, observers=observers, progress=progress)
+        prepared = prepare(config, callbacks=callbacks, progress=progress)
         return _fit(prepared, None, evaluate_test)
     state = directory.load_state(config)
     finished = directory.result()  # a damaged one is told, whatever else is there
     if finished is not None and state is None:  # its state was removed to save room
-        return _finished(config, directory, finished, progress, evaluate_test)
-    prepared = prepare(config, observers=observers, progress=progress)
+        prepared = _with_best_weights(config, directory, progress)
+        outcome = {key: finished[key] for key in ("best_epoch", "epochs", "stopped", "seconds")}
+        history = directory.history(finished.get("metrics_sha256"))
+        return _result(prepared, directory, evaluate_test, history=history, **outcome)
+    prepared = prepare(config, callbacks=callbacks, progress=progress)
     # Only now: a configuration that nothing can be made of must not be left in the directory.
     directory.begin(config)
-    journal = RunJournal(directory, config, state and state["metrics"])
-    prepared.trainer.journal = journal
-    with journal.metrics:
+    checkpointer = Checkpointer(directory, config, state and state["metrics"])
+    trainer = prepared.trainer
+    trainer.checkpointer = checkpointer
+    with checkpointer.metrics:
         if state is not None:
-            prepared.trainer.load_state_dict(state["trainer"])
+            trainer.load_state_dict(state["trainer"])
         try:
             return _fit(prepared, directory, evaluate_test)
         except DivergedError:
-            trainer = prepared.trainer
-            journal.save_best(trainer.best_weights, trainer.stopping.best_epoch)
+            checkpointer.save_best(trainer.best_weights, trainer.stopping.best_epoch)
             raise
 
 
 def _fit(prepared: Prepared, directory: RunDirectory | None, evaluate_test: bool) -> RunResult:
-    trainer, data, config = prepared.trainer, prepared.data, prepared.config
+    trainer = prepared.trainer
     with _stop_on_interrupt(trainer):
         stopped = trainer.fit()
     trainer.restore_best()
-    scores = _scores(prepared, evaluate_test)
-    journal = trainer.journal
-    history = journal.lines if isinstance(journal, MemoryJournal) else []
-    if directory is not None and isinstance(journal, RunJournal):
-        journal.save_best(trainer.best_weights, trainer.stopping.best_epoch)
-        history = directory.history()
-    result = RunResult(
-        config=config,
-        scores=scores,
+    if trainer.checkpointer is not None:
+        trainer.checkpointer.save_best(trainer.best_weights, trainer.stopping.best_epoch)
+    result = _result(
+        prepared,
+        directory,
+        evaluate_test,
         best_epoch=trainer.stopping.best_epoch or 0,
         epochs=trainer.progress.epoch,
         stopped=stopped,
-        constant=data.constant,
-        published=task_entry(config.task.name).published(config),
-        notes=data.notes,
-        parameters=prepared.model.parameter_counts(),
         seconds=trainer.progress.seconds,
-        history=history,
-        model=prepared.model,
-        run_dir=None if directory is None else directory.path,
+        history=trainer.history if directory is None else directory.history(),
     )
     if directory is not None and not directory.result_file.exists():
         directory.write_result({**result.to_dict(), "metrics_sha256": directory.metrics_digest()})
     return result
 
 
-def _scores(prepared: Prepared, evaluate_test: bool) -> dict[Split, Scores]:
-    return {
-        split: prepared.scores(split)
-        for split in prepared.data.sources
-        if evaluate_test or split != "test"
-    }
-
-
-def _finished(
-    config: TrainConfig,
-    directory: RunDirectory,
-    result: Mapping[str, Any],
-    progress: Progress | None,
-    evaluate_test: bool,
+def _result(
+    prepared: Prepared, directory: RunDirectory | None, evaluate_test: bool, **outcome: Any
 ) -> RunResult:
-    """The result of a run that is over, from its files, which stay as they are."""
-    prepared = _with_best_weights(config, directory, progress)
+    """The result of a run, whose network has the best weights; `outcome` is how training ended."""
+    config, data = prepared.config, prepared.data
+    splits = [split for split in data.sources if evaluate_test or split != "test"]
     return RunResult(
         config=config,
-        scores=_scores(prepared, evaluate_test),
-        best_epoch=result["best_epoch"],
-        epochs=result["epochs"],
-        stopped=result["stopped"],
-        constant=prepared.data.constant,
+        scores={split: prepared.scores(split) for split in splits},
+        constant=data.constant,
         published=task_entry(config.task.name).published(config),
-        notes=prepared.data.notes,
+        notes=data.notes,
         parameters=prepared.model.parameter_counts(),
-        seconds=result["seconds"],
-        history=directory.history(result.get("metrics_sha256")),
         model=prepared.model,
-        run_dir=directory.path,
+        run_dir=None if directory is None else directory.path,
+        **outcome,
     )
 
 
@@ -385,13 +341,10 @@ def evaluate(
 
     Example:
         >>> import tempfile, adgn
-        >>> task = {"distance": 3, "train": 16, "val": 8, "test": 8}
+        >>> settings = {"task": {"distance": 3, "train": 16}, "loop": {"max_epochs": 2}}
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     result = adgn.train(
-        ...         "graph-transfer", task=task, loop={"max_epochs": 2}, run_dir=f"{folder}/run"
-        ...     )
-        ...     scores = evaluate(f"{folder}/run", ["test"])
-        >>> scores == {"test": result.scores["test"]}
+        ...     result = adgn.train("graph-transfer", run_dir=f"{folder}/run", **settings)
+        ...     evaluate(f"{folder}/run", ["test"]) == {"test": result.scores["test"]}
         True
     """
     prepared = open_run(run_dir, device=device)

@@ -1,8 +1,4 @@
-"""What a step of training works on, and where it comes from.
-
-Three sources serve the one loop: many small graphs, packed once (`PackedBatches`); one graph with
-some of its nodes labelled (`FullGraph`); and any PyG loader (`LoaderBatches`).
-"""
+"""What a step of training works on, and where it comes from."""
 
 from collections.abc import Iterable, Iterator
 from copy import copy
@@ -19,16 +15,6 @@ from adgn.graph import Adjacency, GraphBlocks, SelectedGraphs
 from adgn.graph.checks import check_finite
 from adgn.training.seeding import derived_seed, own_randomness, random_state
 
-__all__ = [
-    "BatchSource",
-    "FullGraph",
-    "LabelledBatch",
-    "LoaderBatches",
-    "PackedBatches",
-    "Split",
-    "labelled_batch",
-]
-
 Split = Literal["train", "val", "test"]
 
 
@@ -40,14 +26,11 @@ class LabelledBatch:
         x: Node features `[N, F]`, dense or sparse CSR, or integers for an embedding.
         graph: The edges, in any form that the layers take.
         y: The targets of the scored rows; where they are classes, −1 for an unknown one.
-        size: What the batch counts for in an average: its graphs, or the scored nodes of one
-            graph.
-        batch: `[N]`; the graph of each node, where there are several.
-        num_graphs: How many graphs there are.
+        size: What the batch counts for in an average: its graphs, or one graph's scored nodes.
+        batch, num_graphs: `[N]`, the graph of each node where there are several; how many.
         rows: The rows of the model's output that are scored; `None`: all.
         weight: `[rows]`; the share of each scored row in the loss, 1 in sum. `None`: equal shares.
-        edge_weight: `[E]`, for models that use it.
-        edge_attr: `[E, D]`, for models that use it.
+        edge_weight, edge_attr: `[E]` and `[E, D]`, for models that use them.
         node_id: `[N]`; the numbers of the nodes in the data set, where they are not their rows.
     """
 
@@ -175,9 +158,8 @@ class PackedBatches:
             shift = graphs.node_ptr[chosen] - selected.node_ptr[:-1]
             places = torch.arange(selected.num_nodes, device=chosen.device)
             nodes = places + shift.index_select(0, selected.batch)
-        count = chosen.numel()
-        by_node = graphs.y_level == "node"
-        share = self._share[chosen] / count
+        count, by_node = chosen.numel(), graphs.y_level == "node"
+        share, readout = self._share[chosen] / count, graphs.readout
         return LabelledBatch(
             x=graphs.x.index_select(0, nodes),
             graph=selected,
@@ -185,9 +167,7 @@ class PackedBatches:
             size=count,
             batch=selected.batch,
             num_graphs=count,
-            rows=None
-            if graphs.readout is None
-            else selected.node_ptr[:-1] + graphs.readout[chosen],
+            rows=None if readout is None else selected.node_ptr[:-1] + readout[chosen],
             weight=share.index_select(0, selected.batch) if by_node else None,
         )
 
@@ -204,22 +184,17 @@ class PackedBatches:
 
 
 def _distinct_structures(graphs: PackedGraphs) -> tuple[GraphBlocks, Tensor | None]:
-    """Each stretch of edges once, and for each graph the number of its stretch.
-
-    Graphs of one shape share their edges; building each of them anew would take memory and time
-    in proportion to the graphs. `None` where every graph has edges of its own.
-    """
+    """Each stretch of edges once, and its number for each graph; `None` where all are distinct."""
     nodes = graphs.node_ptr.diff()
     keys = torch.stack([graphs.edge_start, graphs.edge_count, nodes], dim=1)
     distinct, number = torch.unique(keys, dim=0, return_inverse=True)
-    if len(distinct) < len(graphs):
+    shared = len(distinct) < len(graphs)
+    if shared:
         everyone = torch.arange(len(graphs), device=number.device)
         first = torch.full((len(distinct),), len(graphs), device=number.device)
-        first = first.scatter_reduce(0, number, everyone, "amin")
-        whole = graphs.select(first).batch()
-        return GraphBlocks(whole.edge_index, whole.ptr), number
+        graphs = graphs.select(first.scatter_reduce(0, number, everyone, "amin"))
     whole = graphs.batch()
-    return GraphBlocks(whole.edge_index, whole.ptr), None
+    return GraphBlocks(whole.edge_index, whole.ptr), number if shared else None
 
 
 class FullGraph:
@@ -230,8 +205,7 @@ class FullGraph:
         graph: The edges.
         y: Targets of all nodes, `[N]` or `[N, T]`.
         nodes: Which nodes are scored: a mask `[N]` or their numbers.
-        edge_weight: `[E]`.
-        edge_attr: `[E, D]`.
+        edge_weight, edge_attr: `[E]` and `[E, D]`.
         node_id: `[N]`; the numbers of the nodes for predictions, where they are not their rows.
         weight: `[N]`; how much each node counts in the loss, such as the weight of its class.
             `None`: all alike.
@@ -252,17 +226,9 @@ class FullGraph:
         rows = nodes.nonzero().view(-1) if nodes.dtype == torch.bool else nodes
         if rows.numel() == 0:
             raise ValueError("nodes has no node; there is nothing to score")
-        self._batch = LabelledBatch(
-            x=x,
-            graph=graph,
-            y=y[rows],
-            size=rows.numel(),
-            rows=rows,
-            edge_weight=edge_weight,
-            edge_attr=edge_attr,
-            node_id=node_id,
-            weight=None if weight is None else weight[rows] / weight[rows].sum(),
-        )
+        share = None if weight is None else weight[rows] / weight[rows].sum()
+        batch = LabelledBatch(x, graph, y[rows], rows.numel(), rows=rows, node_id=node_id)
+        self._batch = replace(batch, edge_weight=edge_weight, edge_attr=edge_attr, weight=share)
 
     def batches(self, number: int, first: int = 0) -> Iterator[LabelledBatch]:
         """The one batch, unless `first` says that it was there already."""
@@ -298,11 +264,7 @@ class LoaderBatches:
         self.device = torch.device(device)
 
     def batches(self, number: int, first: int = 0) -> Iterator[LabelledBatch]:
-        """The batches of pass `number`, starting with batch `first`.
-
-        Raises:
-            ValueError: There are batches, but no row of them is scored.
-        """
+        """The batches of pass `number`, starting with batch `first`."""
         seed = derived_seed(self.seed, "loader", number)
         generator = getattr(self.loader, "generator", None)
         if generator is not None:

@@ -1,8 +1,7 @@
-"""The latest resumable state of a run: one tensor file and one manifest, both checked when read.
+"""The latest resumable state of a run: tensors in a safetensors file, the rest in a JSON manifest.
 
-A state is any nesting of dicts, lists and tuples with tensors, numbers, strings and `None` at its
-ends. Tensors go to a safetensors file, the rest to a JSON manifest that names this file with its
-digest. The manifest is replaced last and in one step, so at any moment it describes a whole state.
+The manifest names that file with its digest. It is replaced last and in one step, so at any moment
+it describes a whole state.
 """
 
 import json
@@ -22,8 +21,6 @@ from adgn._version import __version__
 from adgn.training.errors import DamagedRunError, RunError
 from adgn.training.files import read_bytes, sha256, write_atomically
 
-__all__ = ["FORMAT", "StateStore", "load_weights", "pack", "save_weights", "unpack"]
-
 # Raised when states of an older version can no longer be read as they are.
 FORMAT = 1
 _MANIFEST = "manifest.json"
@@ -33,16 +30,7 @@ _REMEDY = "start the run again in another directory"
 
 
 def pack(tree: Any) -> tuple[Any, dict[str, Tensor]]:
-    """A state as a JSON-ready tree and the tensors that it names.
-
-    Example:
-        >>> import torch
-        >>> tree, tensors = pack({"step": 3, "moments": (torch.zeros(2), None)})
-        >>> tree
-        {'step': 3, 'moments': {'$tuple': [{'$tensor': 'moments/0'}, None]}}
-        >>> unpack(tree, tensors)
-        {'step': 3, 'moments': (tensor([0., 0.]), None)}
-    """
+    """A state as a JSON-ready tree and the tensors that it names."""
     tensors: dict[str, Tensor] = {}
 
     def visit(value: Any, *path: object) -> Any:
@@ -86,11 +74,7 @@ def unpack(tree: Any, tensors: Mapping[str, Tensor]) -> Any:
 
 
 class StateStore:
-    """The folder of the latest state.
-
-    Args:
-        folder: Made with the first state.
-    """
+    """The folder of the latest state, made with the first one."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -133,12 +117,7 @@ class StateStore:
                 old.unlink(missing_ok=True)
 
     def load(self) -> dict[str, Any]:
-        """The latest state.
-
-        Raises:
-            DamagedRunError: A file is missing, truncated or not what was written.
-            RunError: A newer version of the package wrote it.
-        """
+        """The latest state; raises where it is damaged or a newer version wrote it."""
         content = self._read_manifest()
         try:
             path = self.folder / check_name(content["tensors"]["file"], "tensors.file")
@@ -166,15 +145,11 @@ class StateStore:
         digest = content.pop("sha256", None)
         if digest != sha256(_canonical(content)):
             raise DamagedRunError(f"{self.manifest} is damaged (its checksum is wrong); {_REMEDY}")
-        result: dict[str, Any] = content
-        return result
+        return content  # type: ignore[no-any-return]
 
 
 def save_weights(path: Path, weights: Mapping[str, Tensor], about: Mapping[str, Any]) -> None:
-    """Writes a state dict as safetensors; `about` goes to its metadata.
-
-    The digest in the metadata lets `load_weights` notice a changed file.
-    """
+    """Writes a state dict as safetensors, with `about` and a digest in its metadata."""
     tensors = {
         name: weight.detach().to("cpu", copy=True).contiguous() for name, weight in weights.items()
     }
@@ -201,15 +176,12 @@ def load_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 def load_into(model: torch.nn.Module, weights: Mapping[str, Tensor], source: object) -> None:
     """Loads weights into a model; says what differs where they belong to another one."""
     own = model.state_dict()
-    missing = sorted(own.keys() - weights.keys())
-    extra = sorted(weights.keys() - own.keys())
-    other = [n for n in own if n in weights and own[n].shape != weights[n].shape]
-    if missing or extra or other:
-        found = [
-            *(f"{name} is missing" for name in missing),
-            *(f"{name} is not in the model" for name in extra),
-            *(f"{n} is {list(weights[n].shape)}, not {list(own[n].shape)}" for n in other),
-        ]
+    found = [f"{name} is missing" for name in sorted(own.keys() - weights.keys())]
+    found += [f"{name} is not in the model" for name in sorted(weights.keys() - own.keys())]
+    for name in own:
+        if name in weights and own[name].shape != weights[name].shape:
+            found.append(f"{name} is {list(weights[name].shape)}, not {list(own[name].shape)}")
+    if found:
         raise RunError(
             f"{source} holds weights of another model than {type(model).__name__}: "
             + "; ".join(found[:4])

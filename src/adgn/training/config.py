@@ -1,11 +1,7 @@
-"""The configuration of a run: one validated tree with a section for each concern.
-
-Everything has a default that the task brings along, the paper's where it has one. A resolved
-configuration names every setting, so that it runs the same way again.
-"""
+"""The configuration of a run: one validated tree with a section for each concern."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pydantic import (
     BaseModel,
@@ -21,17 +17,8 @@ from pydantic import (
 
 from adgn._util.suggestions import did_you_mean, nearest
 
-__all__ = [
-    "CheckpointConfig",
-    "LoopConfig",
-    "ModelConfig",
-    "OptimizerConfig",
-    "ScheduleConfig",
-    "Section",
-    "StoppingConfig",
-    "TaskConfig",
-    "TrainConfig",
-]
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 NONE = "none"  # TOML has no null; where a setting may be absent, this word says so
 
@@ -83,6 +70,13 @@ class TaskConfig(Section):
     """What is to be learnt. Further settings depend on the task: `adgn tasks NAME` lists them."""
 
     name: str = Field(description="the task, one of those that `adgn tasks` lists")
+
+    @classmethod
+    def of(cls, config: "TrainConfig") -> "Self":
+        """The task section of a configuration, which must be of this class."""
+        if not isinstance(config.task, cls):
+            raise TypeError(f"task is a {type(config.task).__name__}; expected {cls.__name__}")
+        return config.task
 
 
 class ModelConfig(Section):
@@ -291,12 +285,7 @@ class TrainConfig(Section):
 
 
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested settings: those of `over`, and those of `base` where `over` has none.
-
-    Example:
-        >>> merged({"loop": {"max_epochs": 5, "accumulate": 1}}, {"loop": {"max_epochs": 9}})
-        {'loop': {'max_epochs': 9, 'accumulate': 1}}
-    """
+    """Nested settings: those of `over`, and those of `base` where `over` has none."""
     result = dict(base)
     for key, value in over.items():
         below = result.get(key)

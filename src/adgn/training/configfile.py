@@ -16,14 +16,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = [
-    "config_differences",
-    "parse_setting",
-    "read_config",
-    "resolve_config",
-    "to_toml",
-]
-
 _TOO_DEEP = "is nested too deeply to be read"
 _TOO_LARGE = "has an integer of more than 64 bits; give a smaller one"
 
@@ -49,8 +41,8 @@ def resolve_config(source: ConfigLike, *overrides: Mapping[str, Any]) -> TrainCo
         adgn.training.errors.ConfigError: loop: unknown key 'max_epoch'. Did you mean ...
     """
     if isinstance(source, TrainConfig):
-        if not overrides:
-            return source
+        if not any(overrides):
+            return source  # it was checked when it was made
         settings: dict[str, Any] = source.model_dump()
     elif isinstance(source, Mapping):
         settings = dict(source)
@@ -123,8 +115,7 @@ def parse_setting(text: str) -> dict[str, Any]:
         raise ConfigError(f"{key.strip()} {_TOO_LARGE}") from None
     for part in reversed(parts):
         parsed = {part: parsed}
-    nested: dict[str, Any] = parsed
-    return nested
+    return parsed  # type: ignore[no-any-return]
 
 
 def to_toml(config: BaseModel) -> str:
@@ -167,12 +158,7 @@ def _toml(value: Any) -> str:
 
 
 def config_differences(left: Mapping[str, Any], right: Mapping[str, Any]) -> list[str]:
-    """The keys in which two configurations differ, with both values.
-
-    Example:
-        >>> config_differences({"loop": {"max_epochs": 1}}, {"loop": {"max_epochs": 2}})
-        ['loop.max_epochs: 1, not 2']
-    """
+    """The keys in which two configurations differ, as `loop.max_epochs: 1, not 2`."""
     flat_left, flat_right = dict(_flat(left)), dict(_flat(right))
     return [
         f"{key}: {flat_left.get(key)!r}, not {flat_right.get(key)!r}"

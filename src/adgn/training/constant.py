@@ -8,8 +8,6 @@ from torch import Tensor
 if TYPE_CHECKING:
     from adgn.training.trainer import Trainer
 
-__all__ = ["LearnedNothingWarning", "learned_nothing"]
-
 _FEW_EPOCHS = 10  # a shorter run is a trial, of which nothing is expected
 _SHARE = 0.99  # an error above this share of the constant predictor's is none the better
 _LARGE = 100.0  # features of a common scale are far below

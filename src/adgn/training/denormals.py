@@ -5,8 +5,6 @@ from contextlib import contextmanager
 
 import torch
 
-__all__ = ["flushed_denormals", "flushing_denormals"]
-
 
 @contextmanager
 def flushed_denormals() -> Iterator[None]:
@@ -16,13 +14,6 @@ def flushed_denormals() -> Iterator[None]:
     down there and keep them there for hundreds of epochs, where a processor takes several times as
     long for each operation; no score can tell such a number from zero. The processor's setting
     holds for the calling thread (and those that it starts) and is put back at the end.
-
-    Example:
-        >>> with flushed_denormals():
-        ...     flushing_denormals()
-        True
-        >>> flushing_denormals()
-        False
     """
     before = flushing_denormals()
     torch.set_flush_denormal(True)
@@ -33,10 +24,5 @@ def flushed_denormals() -> Iterator[None]:
 
 
 def flushing_denormals() -> bool:
-    """Whether the processor does so now; torch has no word for it, so it is tried.
-
-    Example:
-        >>> flushing_denormals()
-        False
-    """
+    """Whether the processor does so now; torch has no word for it, so it is tried."""
     return float(torch.tensor(1e-39, dtype=torch.float32).mul(0.5)) == 0.0

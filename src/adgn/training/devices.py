@@ -7,19 +7,9 @@ import torch
 
 from adgn.training.errors import ConfigError
 
-__all__ = ["check_device_name", "resolve_device", "thread_count"]
-
 
 def resolve_device(name: str) -> torch.device:
-    """The device of a name; `"auto"` is a GPU where there is one.
-
-    Raises:
-        ConfigError: There is no such device on this machine.
-
-    Example:
-        >>> resolve_device("cpu")
-        device(type='cpu')
-    """
+    """The device of a name, which must be there; `"auto"` is a GPU where there is one."""
     check_device_name(name)
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -52,13 +42,7 @@ def check_device_name(name: str) -> None:
 
 @contextmanager
 def thread_count(count: int) -> Iterator[None]:
-    """Torch's number of threads inside: results depend on it in their last bits.
-
-    Example:
-        >>> with thread_count(1):
-        ...     torch.get_num_threads()
-        1
-    """
+    """Torch's number of threads inside: results depend on it in their last bits."""
     before = torch.get_num_threads()
     if count != before:
         torch.set_num_threads(count)

@@ -1,17 +1,16 @@
 """What can go wrong with a run, each with a message that names the remedy."""
 
-__all__ = [
-    "ConfigError",
-    "DamagedRunError",
-    "DivergedError",
-    "Interrupted",
-    "RunError",
-    "TrainingError",
-]
-
 
 class TrainingError(RuntimeError):
-    """A run cannot start, go on or end as asked."""
+    """A run cannot start, go on or end as asked.
+
+    Attributes:
+        epoch: The epoch (counted from 1) that was under way, where there was one.
+    """
+
+    def __init__(self, message: str, epoch: int | None = None) -> None:
+        super().__init__(message)
+        self.epoch = epoch
 
 
 class ConfigError(TrainingError, ValueError):
@@ -26,25 +25,9 @@ class DamagedRunError(RunError):
     """A file of a run directory is missing, truncated or changed."""
 
 
-class DivergedError(TrainingError):
-    """The loss, a score or a weight is no longer a finite number.
-
-    Attributes:
-        epoch: The epoch (counted from 1) in which this was seen.
-    """
-
-    def __init__(self, message: str, epoch: int) -> None:
-        super().__init__(message)
-        self.epoch = epoch
+class DivergedError(TrainingError, ValueError):
+    """The loss, a score, a weight or a state of the network is no longer a finite number."""
 
 
 class Interrupted(TrainingError):  # noqa: N818 - it is a request that was met, not a mistake
-    """Training was stopped on request, at a place from which it can go on.
-
-    Attributes:
-        epoch: The epoch (counted from 1) that was under way.
-    """
-
-    def __init__(self, message: str, epoch: int) -> None:
-        super().__init__(message)
-        self.epoch = epoch
+    """Training was stopped on request, at a place from which it can go on."""

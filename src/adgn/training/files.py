@@ -2,13 +2,12 @@
 
 import hashlib
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 
 from adgn._util.files import open_to_append, read_file, write_file
 from adgn.training.errors import DamagedRunError, RunError
-
-__all__ = ["OTHER_OUT", "RUN_AGAIN", "AppendedFile", "read_bytes", "sha256", "write_atomically"]
 
 # What to do about a file that could not be written: of a run, of other work that goes on where it
 # was, and of output that can go elsewhere.
@@ -24,15 +23,9 @@ def sha256(data: bytes) -> str:
 
 
 def write_atomically(path: Path, data: bytes, remedy: str = _RESUME) -> None:
-    """Writes a file that is there in whole or not at all, whenever the process or machine stops.
-
-    What was at `path` before stays as it is until the new file is on the disk. `remedy` is the
-    advice to a user where it cannot be written.
-    """
-    try:
+    """Writes a file in whole or not at all; `remedy` is the advice where it cannot be written."""
+    with _write_errors(path, remedy):
         write_file(path, data)
-    except OSError as error:
-        raise _write_error(path, error, remedy) from error
 
 
 def read_bytes(path: Path, remedy: str) -> bytes:
@@ -64,55 +57,43 @@ class AppendedFile:
             )
         self._digest = hashlib.sha256(kept)
         self.length = length
-        try:
+        with _write_errors(path):
             self._file = open_to_append(path)
             self._file.truncate(length)
-        except OSError as error:
-            raise _write_error(path, error) from error
 
     def append(self, line: str) -> None:
         """Adds a line and hands it to the operating system."""
         data = line.encode() + b"\n"
-        try:
+        with _write_errors(self.path):
             self._file.write(data)
             self._file.flush()
-        except OSError as error:
-            raise _write_error(self.path, error) from error
         self._digest.update(data)
         self.length += len(data)
 
     def sync(self) -> tuple[int, str]:
         """Waits until all lines are on the disk; their length in bytes and digest."""
-        try:
+        with _write_errors(self.path):
             os.fsync(self._file.fileno())
-        except OSError as error:
-            raise _write_error(self.path, error) from error
         return self.length, self._digest.hexdigest()
-
-    def close(self) -> None:
-        """Closes the file; a line that could not be written is dropped with it."""
-        try:
-            self._file.close()
-        except OSError as error:  # what a full disk refused is still in the buffer
-            raise _write_error(self.path, error) from error
 
     def __enter__(self) -> "AppendedFile":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         try:
-            self.close()
+            with _write_errors(self.path):
+                self._file.close()  # what a full disk refused is still in the buffer
         except RunError:
             if error is None:
                 raise
 
 
-def _write_error(path: Path, error: OSError, remedy: str = _RESUME) -> RunError:
-    return RunError(
-        f"cannot write {path}: {error.strerror or error}. Files written before are intact: {remedy}"
-    )
+@contextmanager
+def _write_errors(path: Path, remedy: str = _RESUME) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise RunError(
+            f"cannot write {path}: {error.strerror or error}. Files written before are intact: "
+            f"{remedy}"
+        ) from error

@@ -14,20 +14,10 @@ from adgn.training.models import build_network
 from adgn.training.seeding import own_randomness
 from adgn.training.tasks import TaskSize, task_entry
 
-__all__ = ["MemoryNeed", "check_run_memory", "estimate_memory", "parameter_bytes"]
-
 _FLOAT = 4
 # Numbers that a layer keeps for the gradient, per entry of the states; as measured.
-_KEPT = {
-    "appnp": 1.5,
-    "dagnn": 1.0,
-    "dgc": 2.0,
-    "gat": 5.5,
-    "gcn": 2.5,
-    "gcnii": 1.5,
-    "ggnn": 11.0,
-    "mlp": 2.0,
-}
+_KEPT = {"appnp": 1.5, "dagnn": 1.0, "dgc": 2.0, "gat": 5.5, "gcn": 2.5, "gcnii": 1.5}
+_KEPT |= {"ggnn": 11.0, "mlp": 2.0}
 _KEPT_BY_OTHERS = 4.0
 _AT_WORK = 10.0  # states, and as much again, of encoder, readout and the layer under way
 _EDGE_BYTES = 100  # of operators, their transposes and what they are made from
@@ -37,13 +27,7 @@ _MOMENTS = {"adam": 2, "adamw": 2, "rmsprop": 2, "sgd": 1}  # tensors like the w
 
 @dataclass(frozen=True)
 class MemoryNeed:
-    """The memory of a run, in bytes.
-
-    Attributes:
-        weights: Of weights, gradients, the optimiser, and the copies that are written.
-        states: Of the states that are kept for the gradient of a batch.
-        data: Of the data set.
-    """
+    """The bytes of a run: weights (gradients, optimiser, copies written), states kept, data."""
 
     weights: float
     states: float
@@ -56,29 +40,14 @@ class MemoryNeed:
 
 
 def estimate_memory(config: TrainConfig) -> MemoryNeed | None:
-    """About how much memory a run needs, within a factor of three; `None` for an unknown task.
-
-    Args:
-        config: What is to be trained.
-
-    Example:
-        >>> need = estimate_memory(TrainConfig("texas", model={"num_layers": 1000}))
-        >>> 0.05e9 < need.total < 0.5e9
-        True
-    """
+    """About how much memory a run needs, within a factor of three; `None` for an unknown task."""
     size_of = task_entry(config.task.name).size
     if size_of is None:
         return None
     size, model = size_of(config), config.model
 
     def build(layers: int) -> nn.Module:
-        return build_network(
-            model.model_copy(update={"num_layers": layers}),
-            in_channels=size.in_channels,
-            out_channels=size.out_channels,
-            level=size.level,
-            embeddings=size.embeddings,
-        )
+        return build_network(model.model_copy(update={"num_layers": layers}), size)
 
     moments = _MOMENTS[config.optimizer.name]
     # Weights, gradients, moments and the best weights; a state is copied and then written as bytes.
@@ -90,17 +59,7 @@ def estimate_memory(config: TrainConfig) -> MemoryNeed | None:
 
 
 def parameter_bytes(build: Callable[[int], nn.Module], num_layers: int, copies: int = 1) -> float:
-    """The bytes of a network and its parameters, told by those of one and of two layers.
-
-    Args:
-        build: Makes the network with a number of layers.
-        num_layers: How many layers it is to have.
-        copies: How many tensors like the parameters there are, them included.
-
-    Example:
-        >>> parameter_bytes(lambda n: nn.Sequential(*[nn.Linear(9, 9)] * n), 10)
-        360.0
-    """
+    """The bytes of a network with `copies` of its parameters, told by one and two layers."""
     # Some modules draw from the generator here too, which may be in use by another thread.
     with own_randomness(0):
         try:
@@ -124,15 +83,7 @@ def _states(model: ModelConfig, size: TaskSize) -> float:
 
 
 def check_run_memory(config: TrainConfig, runs: int = 1) -> None:
-    """Raises where a run needs more memory than there is.
-
-    Args:
-        config: What is to be trained.
-        runs: How many such runs there are at a time.
-
-    Raises:
-        NotEnoughMemoryError: The message has the numbers, and how to try all the same.
-    """
+    """Raises `NotEnoughMemoryError` where so many runs at a time need more than there is."""
     need = estimate_memory(config)
     if need is None:
         return

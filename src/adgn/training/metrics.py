@@ -5,19 +5,9 @@ from typing import Protocol
 
 import torch
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from adgn.training.batches import LabelledBatch
-
-__all__ = [
-    "ClassificationMetrics",
-    "Metrics",
-    "RegressionMetrics",
-    "class_probabilities",
-    "log10",
-    "macro_f1",
-    "ranking_scores",
-    "row_average",
-]
 
 Scores = dict[str, float]
 
@@ -27,20 +17,13 @@ class Metrics(Protocol):
 
     def update(self, output: Tensor, batch: LabelledBatch) -> None:
         """Takes the scored rows of an output."""
-        ...
 
     def compute(self) -> Scores:
         """The scores of all batches so far."""
-        ...
 
 
 def log10(value: float) -> float:
-    """The decimal logarithm, −∞ for zero.
-
-    Example:
-        >>> log10(100.0), log10(0.0)
-        (2.0, -inf)
-    """
+    """The decimal logarithm, −∞ for zero and NaN below."""
     return math.log10(value) if value > 0 else (-math.inf if value == 0 else math.nan)
 
 
@@ -125,35 +108,27 @@ class ClassificationMetrics:
     """
 
     def __init__(self) -> None:
-        self._confusion: Tensor | None = None
-        self._loss: Tensor | None = None
-        self._rows: list[tuple[Tensor, Tensor]] = []
+        self._outputs: list[Tensor] = []
+        self._labels: list[Tensor] = []
+        self._losses: list[Tensor] = []
 
     def update(self, output: Tensor, batch: LabelledBatch) -> None:
         """Takes the scored rows of an output, `[rows, classes]`."""
-        self._rows.append((output, batch.y))
-        classes = output.size(-1)
-        cells = batch.y * classes + output.argmax(dim=-1)
-        confusion = torch.bincount(cells, minlength=classes * classes).view(classes, classes)
-        loss = torch.nn.functional.cross_entropy(output, batch.y, reduction="sum")
-        if self._confusion is None or self._loss is None:
-            self._confusion, self._loss = confusion, loss
-        else:
-            self._confusion = self._confusion + confusion
-            self._loss = self._loss + loss
+        self._outputs.append(output)
+        self._labels.append(batch.y)
+        self._losses.append(cross_entropy(output, batch.y, reduction="sum"))
 
     def compute(self) -> Scores:
         """`loss`, `accuracy`, `macro_f1`, `roc_auc` and `average_precision`."""
-        if self._confusion is None or self._loss is None:
+        if not self._outputs:
             raise ValueError("no batch was scored; the split is empty")
-        confusion = self._confusion.cpu()
-        rows = int(confusion.sum())
-        outputs, labels = zip(*self._rows, strict=True)
-        roc_auc, precision = ranking_scores(
-            class_probabilities(torch.cat(outputs)), torch.cat(labels)
-        )
+        output, y = torch.cat(self._outputs), torch.cat(self._labels)
+        rows, classes = output.shape
+        cells = y * classes + output.argmax(dim=-1)
+        confusion = torch.bincount(cells, minlength=classes**2).view(classes, classes).cpu()
+        roc_auc, precision = ranking_scores(class_probabilities(output), y)
         return {
-            "loss": float(self._loss) / rows,
+            "loss": float(sum(self._losses)) / rows,
             "accuracy": int(confusion.trace()) / rows,
             "macro_f1": macro_f1(confusion),
             "roc_auc": roc_auc,
@@ -162,13 +137,7 @@ class ClassificationMetrics:
 
 
 def class_probabilities(output: Tensor) -> Tensor:
-    """The probability of each class, `[rows, classes]`: the softmax, in double precision.
-
-    Example:
-        >>> import torch
-        >>> class_probabilities(torch.tensor([[0.0, 0.0]])).tolist()
-        [[0.5, 0.5]]
-    """
+    """The probability of each class, `[rows, classes]`: the softmax, in double precision."""
     return output.double().softmax(dim=-1)
 
 

@@ -1,16 +1,14 @@
 """From the model section of a configuration to a network."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import NoneType
 from typing import TYPE_CHECKING, Any, get_args
 
 from adgn.nn import GraphNetwork, build_model, model_spec
-from adgn.nn.network import Level
 
 if TYPE_CHECKING:
     from adgn.training.config import ModelConfig
-
-__all__ = ["build_network", "check_model_options", "model_options"]
+    from adgn.training.tasks import TaskData, TaskSize
 
 
 def model_options(name: str) -> list[str]:
@@ -19,11 +17,7 @@ def model_options(name: str) -> list[str]:
 
 
 def check_model_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """A model's options with defaults filled in.
-
-    Raises:
-        ValueError: The model or an option is unknown (with the nearest one), or a value is wrong.
-    """
+    """A model's options, checked, with defaults filled in."""
     spec = model_spec(name)
     fields = spec.options.model_fields
     given = {
@@ -53,39 +47,21 @@ def _may_be_none(fields: Mapping[str, Any], key: str) -> bool:
     return NoneType in kinds and not any("none" in get_args(kind) for kind in kinds)
 
 
-def build_network(
-    config: "ModelConfig",
-    *,
-    in_channels: int,
-    out_channels: int,
-    level: Level,
-    embeddings: Sequence[int] | None = None,
-) -> GraphNetwork:
-    """The network of a configuration.
-
-    Args:
-        config: The model section.
-        in_channels: Features per node.
-        out_channels: Outputs per node or graph.
-        level: What has outputs, nodes or graphs.
-        embeddings: Where features are integers: how many values each column has.
-    """
-    encoder = config.options["encoder"]
+def build_network(config: "ModelConfig", data: "TaskData | TaskSize") -> GraphNetwork:
+    """The network of a model section, for a task's features and outputs."""
+    encoder, embeddings = config.options["encoder"], data.embeddings
     if (encoder == "embedding") != (embeddings is not None):
+        numbers, integers = "numbers, use 'linear' or 'none'", "integers, use 'embedding'"
+        kind = numbers if embeddings is None else integers
         raise ValueError(
-            f"model.encoder={encoder!r} does not fit the task: "
-            + (
-                "its features are integers, use 'embedding'"
-                if embeddings is not None
-                else "its features are numbers, use 'linear' or 'none'"
-            )
+            f"model.encoder={encoder!r} does not fit the task: its features are {kind}"
         )
     return build_model(
         config.name,
-        in_channels if embeddings is None else embeddings,
+        data.in_channels if embeddings is None else embeddings,
         config.hidden_channels,
-        out_channels,
+        data.out_channels,
         config.num_layers,
-        level=level,
+        level=data.level,
         **config.options,
     )

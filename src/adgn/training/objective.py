@@ -19,8 +19,6 @@ from adgn.training.metrics import (
 )
 from adgn.training.stopping import Mode
 
-__all__ = ["OBJECTIVES", "Objective", "resolve_objective"]
-
 Scored = tuple[Tensor, LabelledBatch]
 
 
@@ -105,13 +103,7 @@ OBJECTIVES: Mapping[str, Objective] = {
         metrics=RegressionMetrics,
         answer=lambda output: output,
         monitor="log10_mse",
-        modes={
-            "loss": "min",
-            "mse": "min",
-            "log10_mse": "min",
-            "log10_mse_paper": "min",
-            "mae": "min",
-        },
+        modes=dict.fromkeys(("loss", "mse", "log10_mse", "log10_mse_paper", "mae"), "min"),
         known=_known_values,
     ),
     "classification": Objective(
@@ -122,10 +114,7 @@ OBJECTIVES: Mapping[str, Objective] = {
         monitor="accuracy",
         modes={
             "loss": "min",
-            "accuracy": "max",
-            "macro_f1": "max",
-            "roc_auc": "max",
-            "average_precision": "max",
+            **dict.fromkeys(("accuracy", "macro_f1", "roc_auc", "average_precision"), "max"),
         },
         known=_known_classes,
         probability=class_probabilities,

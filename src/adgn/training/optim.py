@@ -10,8 +10,6 @@ from torch.optim.lr_scheduler import CosineAnnealingLR, LRScheduler, ReduceLROnP
 from adgn.training.config import OptimizerConfig, ScheduleConfig
 from adgn.training.stopping import Mode
 
-__all__ = ["build_optimizer", "build_schedule", "step_schedule"]
-
 
 def build_optimizer(
     parameters: Iterable[nn.Parameter], config: OptimizerConfig

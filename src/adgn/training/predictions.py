@@ -17,8 +17,6 @@ from adgn.training.batches import LabelledBatch, Split
 from adgn.training.errors import ConfigError
 from adgn.training.files import OTHER_OUT, write_atomically
 
-__all__ = ["predict", "write_predictions"]
-
 _FORMATS = (".csv", ".safetensors")
 _COLUMNS = ("graph", "node", "prediction", "target", "probability")
 
@@ -41,11 +39,9 @@ def predict(
 
     Example:
         >>> import tempfile, adgn
-        >>> task = {"distance": 3, "train": 16, "val": 8, "test": 8}
+        >>> settings = {"task": {"distance": 3, "test": 8}, "loop": {"max_epochs": 1}}
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     result = adgn.train(
-        ...         "graph-transfer", task=task, loop={"max_epochs": 2}, run_dir=f"{folder}/run"
-        ...     )
+        ...     result = adgn.train("graph-transfer", run_dir=f"{folder}/run", **settings)
         ...     ((split, batch),) = predict(f"{folder}/run", ["test"])
         >>> split, list(batch), batch["prediction"].shape
         ('test', ['graph', 'node', 'prediction', 'target', 'output'], torch.Size([8, 1]))
@@ -87,22 +83,12 @@ def _numbers(batch: LabelledBatch, level: Level, graphs: int) -> dict[str, Tenso
 
 
 def write_predictions(run_dir: str | Path, out: str | Path, *, device: str | None = None) -> int:
-    """Writes the predictions of a run's best weights for every split.
+    """Writes the predictions of a run's best weights for every split; returns how many there are.
 
-    A CSV file has a row per node or graph of a split, in the order of the data: `split`; `node` (of
-    one graph: its number in the data set), `graph` and `node` (of many: the number of the graph
-    within its split, of the node within its graph) or `graph` alone; `prediction`; `target`, empty
-    where a class is unknown; for classes `probability_0`, `probability_1` and so on; for several
-    values `prediction_0`, …, `target_0`, …. A safetensors file has for each split the tensors of
-    [`predict`][adgn.training.predict] as `<split>.prediction` and so on.
-
-    Args:
-        run_dir: A run directory.
-        out: The file.
-        device: Where to compute; `None`: where the run did.
-
-    Returns:
-        How many predictions were written.
+    A CSV file has a row per node or graph of a split, in the order of the data: `split`, `graph`
+    and `node` as in [`predict`][adgn.training.predict], `prediction`, `target`, empty where a class
+    is unknown, and for classes `probability_0` and so on; several values are `prediction_0`, …,
+    `target_0`, …. A safetensors file has the tensors of `predict` as `<split>.prediction`, ….
     """
     path = Path(out)
     if path.suffix not in _FORMATS:
@@ -117,13 +103,8 @@ def write_predictions(run_dir: str | Path, out: str | Path, *, device: str | Non
         for split, parts in batches.items()
     }
     if path.suffix == ".safetensors":
-        content = save(
-            {
-                f"{split}.{name}": tensor.contiguous()
-                for split, tensors in splits.items()
-                for name, tensor in tensors.items()
-            }
-        )
+        named = {f"{s}.{name}": t for s, tensors in splits.items() for name, t in tensors.items()}
+        content = save({name: tensor.contiguous() for name, tensor in named.items()})
     else:
         content = csv_text(splits).encode()
     write_atomically(path, content, OTHER_OUT)
@@ -131,16 +112,7 @@ def write_predictions(run_dir: str | Path, out: str | Path, *, device: str | Non
 
 
 def csv_text(splits: Mapping[str, Mapping[str, Tensor]]) -> str:
-    """The tensors of each split as rows of a CSV file.
-
-    Example:
-        >>> import torch
-        >>> rows = {"node": torch.tensor([4, 7]), "prediction": torch.tensor([[0.5], [1.0]])}
-        >>> print(csv_text({"test": rows}), end="")
-        split,node,prediction
-        test,4,0.5
-        test,7,1.0
-    """
+    """The tensors of each split as rows of a CSV file."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     for number, (split, tensors) in enumerate(splits.items()):

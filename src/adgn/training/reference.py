@@ -7,17 +7,9 @@ from pydantic import BaseModel
 from adgn.nn import model_spec
 from adgn.training.config import TrainConfig
 
-__all__ = ["setting_rows", "settings_markdown"]
-
 
 def setting_rows(task: str, model: str = "adgn") -> list[tuple[str, str, str]]:
-    """Key, default and meaning of every setting of a task with a model.
-
-    Example:
-        >>> rows = {key: default for key, default, _ in setting_rows("sssp")}
-        >>> rows["optimizer.lr"], rows["stopping.target"]
-        ('0.003', 'none')
-    """
+    """Key, default and meaning of every setting of a task with a model."""
     config = TrainConfig(task=task, model={"name": model})
     rows = []
     for name in type(config).model_fields:

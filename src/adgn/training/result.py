@@ -13,8 +13,6 @@ from adgn.training.config import TrainConfig
 from adgn.training.metrics import Scores
 from adgn.training.tasks import PublishedValue
 
-__all__ = ["RunResult"]
-
 
 @dataclass(frozen=True, eq=False)
 class RunResult:

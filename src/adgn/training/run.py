@@ -8,7 +8,6 @@ result.json        the scores, once the run is over
 plugins.txt        a user's code that the run needs, a line each; there if it needs some
 """
 
-import hashlib
 import json
 import math
 import time
@@ -24,12 +23,10 @@ from adgn._util.finite import finite_or_none
 from adgn._util.jsontext import parse_json
 from adgn._util.plugins import loaded_plugins
 from adgn.training.checkpoint import StateStore, save_weights
-from adgn.training.config import CheckpointConfig, TrainConfig
+from adgn.training.config import TrainConfig
 from adgn.training.configfile import config_differences, read_config, resolve_config, to_toml
 from adgn.training.errors import ConfigError, DamagedRunError, RunError
 from adgn.training.files import AppendedFile, read_bytes, sha256, write_atomically
-
-__all__ = ["RunDirectory", "RunJournal", "strict_json"]
 
 # A state is not written again before this many times the time that the last one took.
 _SAVE_COST = 40
@@ -50,28 +47,16 @@ class RunDirectory:
         self.result_file = self.path / "result.json"
         self.plugins_file = self.path / "plugins.txt"
         self.states = StateStore(self.path / "state")
+        self._files = [self.config_file, self.metrics_file, self.best_file]
+        self._files += [self.result_file, self.plugins_file]
         self._lock_file = self.path / ".lock"
 
-    @property
-    def _files(self) -> tuple[Path, ...]:
-        return (
-            self.config_file,
-            self.metrics_file,
-            self.best_file,
-            self.result_file,
-            self.plugins_file,
-        )
-
     def check_files(self) -> None:
-        """Raises where a link, a pipe or a folder has the name of a file of the run, or the like.
-
-        What a run writes would go elsewhere, or it would wait for ever.
-        """
-        folders = [self.states.folder, self.path / "tensorboard"]
+        """Raises where a link, a pipe or a folder has the name of a file of the run."""
         try:
             for file in (*self._files, self._lock_file):
                 check_is_file(file)
-            for folder in folders:
+            for folder in (self.states.folder, self.path / "tensorboard"):
                 check_is_file(folder, folder=True)
         except OSError as error:
             raise RunError(
@@ -81,10 +66,7 @@ class RunDirectory:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Holds the directory; the lock of a process that died is no hindrance.
-
-        What such a process left of files that it was writing is removed.
-        """
+        """Holds the directory; what a process that died left of its files is removed."""
         self.check_files()
         lock = filelock.FileLock(self._lock_file)
         try:
@@ -139,17 +121,13 @@ class RunDirectory:
             write_atomically(self.config_file, to_toml(config).encode())
 
     def refuse_other(self, config: TrainConfig) -> None:
-        """Raises where a run with another configuration is there.
-
-        Where to compute and to look for data, and when states are written, may have changed.
-        """
+        """Raises where a run with another configuration is there."""
         if not self.config_file.exists():
             return
-        differences = config_differences(_essential(self.config()), _essential(config))
-        if differences:
+        if differences := _differences(self.config(), config):
             raise RunError(
-                f"{self.path} holds a run with another configuration ({'; '.join(differences[:3])}"
-                f"{' …' if len(differences) > 3 else ''}); choose another run directory"
+                f"{self.path} holds a run with another configuration ({differences}); choose "
+                "another run directory"
             )
 
     def refuse_existing(self) -> None:
@@ -201,11 +179,9 @@ class RunDirectory:
         """Raises unless best.safetensors, by its metadata, was trained with the configuration."""
         if "config" not in about:
             return  # an earlier version wrote it
-        differences = config_differences(_essential(config), about["config"])
-        if differences:
+        if differences := _differences(config, about["config"]):
             raise DamagedRunError(
-                f"{self.config_file} does not belong to {self.best_file} "
-                f"({'; '.join(differences[:3])}{' …' if len(differences) > 3 else ''}); put back "
+                f"{self.config_file} does not belong to {self.best_file} ({differences}); put back "
                 "the file that was changed, or start a new run with this configuration"
             )
 
@@ -214,11 +190,7 @@ class RunDirectory:
         return sha256(read_bytes(self.metrics_file, "start the run again"))
 
     def history(self, digest: str | None = None) -> list[dict[str, Any]]:
-        """The lines of metrics.jsonl.
-
-        Args:
-            digest: The SHA-256 that the file must have; `None` where nothing is known.
-        """
+        """The lines of metrics.jsonl, which must have this SHA-256 where it is known."""
         if not self.metrics_file.exists() and digest is None:
             return []
         content = read_bytes(self.metrics_file, "start the run again")
@@ -233,11 +205,7 @@ class RunDirectory:
             raise DamagedRunError(f"{self.metrics_file} is damaged: {error}") from error
 
     def result(self) -> dict[str, Any] | None:
-        """What result.json says; `None` while the run is not over.
-
-        Raises:
-            DamagedRunError: It was damaged, or changed after it was written.
-        """
+        """What result.json says; `None` while the run is not over."""
         if not self.result_file.exists():
             return None
         try:
@@ -258,24 +226,19 @@ class RunDirectory:
         write_atomically(self.result_file, text.encode() + b"\n")
 
     def load_state(self, config: TrainConfig) -> dict[str, Any] | None:
-        """The latest state; `None` where the run was stopped before there was one.
-
-        Raises:
-            RunError: The state belongs to another configuration.
-        """
+        """The latest state; `None` where the run was stopped before there was one."""
         if not self.states.exists():
             return None
         state = self.states.load()
-        differences = config_differences(_essential(config), _essential(state["config"]))
-        if differences:
+        if differences := _differences(config, state["config"]):
             raise RunError(
                 f"{self.config_file} does not belong to the state in {self.states.folder} "
-                f"({'; '.join(differences[:3])}); put the file back, or start a new run with it"
+                f"({differences}); put the file back, or start a new run with it"
             )
         return state
 
 
-class RunJournal:
+class Checkpointer:
     """Writes the scores and states of a run into its directory.
 
     Args:
@@ -285,14 +248,10 @@ class RunJournal:
     """
 
     def __init__(
-        self,
-        directory: RunDirectory,
-        config: TrainConfig,
-        metrics: Mapping[str, Any] | None = None,
+        self, directory: RunDirectory, config: TrainConfig, metrics: Mapping[str, Any] | None = None
     ) -> None:
         self.directory = directory
         self.config = config
-        self.cadence: CheckpointConfig = config.checkpoint
         known = metrics or {"length": 0, "sha256": None}
         self.metrics = AppendedFile(directory.metrics_file, known["length"], known["sha256"])
         self._saved_epoch = -1
@@ -304,10 +263,11 @@ class RunJournal:
         self.metrics.append(strict_json(line))
 
     def due(self, epoch: int) -> bool:
-        """Whether it is time for a state."""
-        if self.cadence.every_epochs and epoch >= self._saved_epoch + self.cadence.every_epochs:
+        """Whether it is time for a state; asked after every step."""
+        when = self.config.checkpoint
+        if when.every_epochs and epoch >= self._saved_epoch + when.every_epochs:
             return True
-        return self.cadence.every_seconds is not None and time.monotonic() >= self._next_time
+        return when.every_seconds is not None and time.monotonic() >= self._next_time
 
     def save(self, state: Mapping[str, Any]) -> None:
         """Replaces the state; what metrics.jsonl has so far belongs to it."""
@@ -323,7 +283,7 @@ class RunJournal:
         self.save_best(state["best_weights"], state["stopping"]["best_epoch"])
         ended = time.monotonic()
         self._saved_epoch = state["progress"]["epoch"]
-        wait = self.cadence.every_seconds or 0.0
+        wait = self.config.checkpoint.every_seconds or 0.0
         self._next_time = ended + (max(wait, _SAVE_COST * (ended - started)) if wait else 0.0)
 
     def save_best(self, weights: Mapping[str, Any] | None, epoch: int | None) -> None:
@@ -341,12 +301,7 @@ class RunJournal:
 
 
 def strict_json(line: Mapping[str, Any]) -> str:
-    """JSON that every reader takes: where a score is not finite, `null`.
-
-    Example:
-        >>> strict_json({"epoch": 1, "val": {"log10_mse": float("-inf")}})
-        '{"epoch": 1, "val": {"log10_mse": null}}'
-    """
+    """JSON that every reader takes: where a score is not finite, `null`."""
     try:
         return json.dumps(line, allow_nan=False)
     except ValueError:
@@ -354,9 +309,9 @@ def strict_json(line: Mapping[str, Any]) -> str:
 
 
 def _essential(config: TrainConfig | Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that scores depend on, as JSON has them: not where to compute or to find data.
+    """The settings that must not change in the course of a run, as JSON has them.
 
-    They are what must not change in the course of a run.
+    Where to compute and to look for data, and when states are written, may.
     """
     plain = config.model_dump() if isinstance(config, TrainConfig) else config
     settings: dict[str, Any] = json.loads(json.dumps(plain))
@@ -366,5 +321,11 @@ def _essential(config: TrainConfig | Mapping[str, Any]) -> dict[str, Any]:
     return settings
 
 
+def _differences(left: TrainConfig, right: TrainConfig | Mapping[str, Any]) -> str:
+    """The first settings in which two configurations differ; empty where none does."""
+    found = config_differences(_essential(left), _essential(right))
+    return "; ".join(found[:3]) + (" …" if len(found) > 3 else "")
+
+
 def _digest(content: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    return sha256(json.dumps(content, sort_keys=True).encode())

@@ -1,8 +1,4 @@
-"""A run has random numbers of its own: the caller's generators are left as they were.
-
-Python, NumPy and torch (for each device) have one generator per process, from which layers such as
-dropout draw. So in each process one thread trains at a time.
-"""
+"""Random numbers of a run; generators are the process's, so one thread trains at a time."""
 
 import hashlib
 import os
@@ -17,20 +13,11 @@ import torch
 
 from adgn.training.errors import TrainingError
 
-__all__ = ["derived_seed", "own_randomness", "random_state", "restore_random_state", "seed_all"]
-
 RandomState = Mapping[str, Any]
 
 
 def derived_seed(*parts: int | str) -> int:
-    """A seed that depends on all parts and on nothing else.
-
-    Example:
-        >>> derived_seed(1, "order", 2) == derived_seed(1, "order", 2)
-        True
-        >>> derived_seed(1, "order", 2) == derived_seed(1, "order", 3)
-        False
-    """
+    """A seed that depends on all parts and on nothing else."""
     text = "\0".join(str(part) for part in parts).encode()
     # 32 bits: NumPy's generator takes no more.
     return int.from_bytes(hashlib.blake2b(text, digest_size=4).digest(), "little")
@@ -67,15 +54,9 @@ def restore_random_state(state: RandomState) -> None:
     """Puts the global generators into a state that `random_state` gave."""
     python, numpy = state["python"], state["numpy"]
     random.setstate((python["version"], tuple(python["words"].tolist()), python["gauss"]))
-    np.random.set_state(
-        (
-            numpy["name"],
-            numpy["words"].numpy().astype(np.uint32),
-            numpy["position"],
-            numpy["has_gauss"],
-            numpy["gauss"],
-        )
-    )
+    words = numpy["words"].numpy().astype(np.uint32)
+    rest = (numpy["position"], numpy["has_gauss"], numpy["gauss"])
+    np.random.set_state((numpy["name"], words, *rest))
     torch.set_rng_state(state["torch"])
     if "cuda" in state and torch.cuda.is_available():
         # The state may come from a machine with more GPUs.
@@ -87,7 +68,7 @@ class _Holder:
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self.runs = 0  # that the thread has under way: one, or a run inside an observer of another
+        self.runs = 0  # that the thread has under way: one, or a run inside a callback of another
 
 
 _holder = _Holder()
@@ -108,21 +89,8 @@ def own_randomness(start: int | RandomState, *, whole_run: bool = False) -> Iter
 
     Args:
         start: A seed, or a state to go on from.
-        whole_run: Whether this takes long: another thread is then refused, and does not wait.
-
-    Raises:
-        TrainingError: Another thread has a run under way.
-
-    Example:
-        >>> import torch
-        >>> before = torch.get_rng_state()
-        >>> with own_randomness(7):
-        ...     first = torch.rand(1)
-        >>> with own_randomness(7):
-        ...     first.equal(torch.rand(1)), before.equal(torch.get_rng_state())
-        (True, False)
-        >>> before.equal(torch.get_rng_state())
-        True
+        whole_run: Whether this takes long: another thread is then refused (`TrainingError`), and
+            does not wait.
     """
     holder = _holder
     while not holder.lock.acquire(timeout=0.05):

@@ -5,8 +5,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-__all__ = ["kept", "shared_data"]
-
 Made = TypeVar("Made")
 _store: ContextVar[dict[Hashable, Any] | None] = ContextVar("shared_data", default=None)
 
@@ -19,10 +17,10 @@ def shared_data() -> Iterator[None]:
 
     Example:
         >>> with shared_data():
-        ...     first = kept("key", lambda: object())
-        ...     first is kept("key", lambda: object())
+        ...     first = cached_data("key", lambda: object())
+        ...     first is cached_data("key", lambda: object())
         True
-        >>> kept("key", lambda: "made anew outside")
+        >>> cached_data("key", lambda: "made anew outside")
         'made anew outside'
     """
     if _store.get() is not None:
@@ -35,7 +33,7 @@ def shared_data() -> Iterator[None]:
         _store.reset(token)
 
 
-def kept(key: Hashable, make: Callable[[], Made]) -> Made:
+def cached_data(key: Hashable, make: Callable[[], Made]) -> Made:
     """What `make` gave for this key before, inside `shared_data`; otherwise made anew."""
     store = _store.get()
     if store is None:

@@ -6,8 +6,6 @@ from typing import Any, Literal
 
 from adgn._util.suggestions import unknown_name
 
-__all__ = ["EarlyStopping", "Mode"]
-
 Mode = Literal["min", "max"]
 
 

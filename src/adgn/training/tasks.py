@@ -15,21 +15,6 @@ if TYPE_CHECKING:  # without torch, so that listing the tasks is quick
     from adgn.training.config import TrainConfig
     from adgn.training.metrics import Scores
 
-__all__ = [
-    "TASKS",
-    "ExtraScore",
-    "Progress",
-    "PublishedValue",
-    "TaskData",
-    "TaskEntry",
-    "TaskSize",
-    "register_task",
-    "task_defaults",
-    "task_entry",
-    "unregister_task",
-    "with_extra_scores",
-]
-
 Progress = Callable[[int, int], None]
 Build = TypeVar("Build", bound="Callable[[TrainConfig, torch.device, Progress | None], TaskData]")
 Defaults = Callable[[Mapping[str, Any], str], Mapping[str, Any]]
@@ -40,8 +25,7 @@ class TaskData:
     """A task, ready to be trained on.
 
     Attributes:
-        in_channels: Features per node.
-        out_channels: Outputs per node or graph.
+        in_channels, out_channels: Features per node, and outputs per node or graph.
         level: What has outputs.
         train: The train batches in training order.
         sources: The batches of all splits in a fixed order, for evaluation.
@@ -66,12 +50,8 @@ class TaskSize:
 
     Attributes:
         data: Bytes of all splits.
-        nodes: Of the largest train batch.
-        edges: Alike, both directions of an edge counted.
-        in_channels: As of `TaskData`, and so are the following.
-        out_channels: Outputs per node or graph.
-        level: What has outputs.
-        embeddings: Where features are integers: how many values each column has.
+        nodes, edges: Of the largest train batch, both directions of an edge counted.
+        in_channels, out_channels, level, embeddings: As of `TaskData`.
     """
 
     data: float
@@ -90,11 +70,8 @@ class PublishedValue:
     Attributes:
         metric: The score of this package that it compares with; accuracies are shares here, while
             most tables print percent.
-        mean: The number.
-        std: Its standard deviation, where the table has one.
-        table: The table.
-        row: The method as the table calls it.
-        column: The column as the table calls it.
+        mean, std: The number, and its standard deviation where the table has one.
+        table, row, column: Where it stands, as the publication calls them.
     """
 
     metric: str
@@ -111,11 +88,9 @@ class ExtraScore:
 
     Attributes:
         name: Its name among the scores.
-        title: What reports call it, such as `"normalised"`.
-        meaning: What it is, in a line.
-        split: The split that reports show it for.
-        digits: How many decimals reports show.
+        title, meaning: What reports call it, such as `"normalised"`, and what it is, in a line.
         value: The score from the configuration and the other scores of a split.
+        split, digits: The split that reports show it for, and with how many decimals.
         published: What is published for a row and a column by their titles.
     """
 
@@ -133,13 +108,11 @@ class TaskEntry:
     """A task as it is registered.
 
     Attributes:
-        name: Its name.
-        objective: The name of its objective, `"regression"` or `"classification"`.
+        name, objective: Its name, and `"regression"` or `"classification"`.
         build: Makes the data of a configuration.
         config: The settings it has.
         defaults: Sections of the configuration for given task settings and a model by name.
-        family: The group of experiments that it belongs to.
-        summary: What is predicted, in a line.
+        family, summary: The group of experiments it belongs to, and what is predicted, in a line.
         model_defaults: For a model by name, its options in this task's protocol.
         protocol: Where the defaults come from.
         seeds: Of the initialisations in model selection; empty: that of the configuration.
@@ -221,13 +194,7 @@ def unregister_task(name: str) -> None:
 
 
 def task_entry(name: str) -> TaskEntry:
-    """The task of this name.
-
-    Example:
-        >>> task_entry("diamter")
-        Traceback (most recent call last):
-        ValueError: task='diamter' is not known. Did you mean 'diameter'? ...
-    """
+    """The task of this name."""
     return TASKS.find(name)
 
 
@@ -238,12 +205,7 @@ def with_extra_scores(config: "TrainConfig", scores: "Scores") -> "Scores":
 
 
 def task_defaults(task: Mapping[str, Any], model: Any = None) -> dict[str, Any]:
-    """The sections of a configuration as the protocol of a task has them.
-
-    Args:
-        task: The task section; defaults may depend on its settings.
-        model: The model section as given so far; each model has its own defaults.
-    """
+    """The sections of a configuration as the protocol of a task has them, for a model section."""
     entry = task_entry(task["name"])
     usual = ModelConfig.model_fields["name"].default
     name = model.get("name", usual) if isinstance(model, Mapping) else usual

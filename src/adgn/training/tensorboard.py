@@ -6,12 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from adgn.training.errors import ConfigError
-from adgn.training.trainer import Observer, Trainer
-
-__all__ = ["TensorBoardObserver", "event_writer"]
+from adgn.training.trainer import Callback, Trainer
 
 
-class TensorBoardObserver(Observer):
+class TensorBoardCallback(Callback):
     """Writes the scores of every epoch as TensorBoard scalars.
 
     Args:
@@ -50,13 +48,13 @@ class TensorBoardObserver(Observer):
 
 
 @contextmanager
-def event_writer(run_dir: Path | None) -> Iterator[list[Observer]]:
-    """The observer for a run directory, in a list that is empty where none is asked for."""
+def event_writer(run_dir: Path | None) -> Iterator[list[Callback]]:
+    """The callback for a run directory, in a list that is empty where none is asked for."""
     if run_dir is None:
         yield []
         return
-    observer = TensorBoardObserver(run_dir / "tensorboard")
+    callback = TensorBoardCallback(run_dir / "tensorboard")
     try:
-        yield [observer]
+        yield [callback]
     finally:
-        observer.close()
+        callback.close()

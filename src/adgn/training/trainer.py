@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -23,52 +23,17 @@ from adgn.training.errors import DivergedError, Interrupted
 from adgn.training.metrics import Scores
 from adgn.training.objective import Objective, resolve_objective
 from adgn.training.optim import step_schedule
+from adgn.training.run import Checkpointer
 from adgn.training.seeding import own_randomness, random_state
 from adgn.training.stopping import EarlyStopping
-
-__all__ = ["Journal", "MemoryJournal", "Observer", "Trainer"]
 
 Forward = Callable[[nn.Module, LabelledBatch], Tensor]
 Schedule = LRScheduler | ReduceLROnPlateau
 StopReason = Literal["max_epochs", "patience", "target"]
 
 
-class Journal(Protocol):
-    """Where a run writes what happened, and the states from which it can go on."""
-
-    def record(self, line: Mapping[str, Any]) -> None:
-        """Keeps the scores of an epoch."""
-        ...
-
-    def due(self, epoch: int) -> bool:
-        """Whether it is time for a state; asked after every step."""
-        ...
-
-    def save(self, state: Mapping[str, Any]) -> None:
-        """Keeps a state."""
-        ...
-
-
-class MemoryJournal:
-    """Keeps the scores of the epochs in a list and no states."""
-
-    def __init__(self) -> None:
-        self.lines: list[dict[str, Any]] = []
-
-    def record(self, line: Mapping[str, Any]) -> None:
-        """Keeps the scores of an epoch."""
-        self.lines.append(dict(line))
-
-    def due(self, epoch: int) -> bool:
-        """Never: there is nowhere to write to."""
-        return False
-
-    def save(self, state: Mapping[str, Any]) -> None:
-        """Keeps nothing."""
-
-
-class Observer:
-    """Watches a training run; override what is of interest."""
+class Callback:
+    """Called in the course of a training run; override what is of interest."""
 
     def on_step(self, trainer: "Trainer") -> None:
         """After a step of the optimiser."""
@@ -106,8 +71,7 @@ class Trainer:
         schedule: A learning-rate scheduler of torch, stepped once per epoch.
         stopping: By default on `val`, without patience: the best epoch is kept, none is saved.
         monitor: The score that `stopping` follows; by default the objective's.
-        monitor_split: The split that it is measured on; by default `"val"` if given, else
-            `"train"`.
+        monitor_split: Where it is measured; by default `"val"` if given, else `"train"`.
         max_epochs: Epochs at most.
         passes_per_epoch: Passes over the train batches that make an epoch.
         evaluate_every: Epochs between two measurements.
@@ -116,8 +80,12 @@ class Trainer:
         seed: Of all random numbers in training; the global generators are left as they were.
         forward: Calls the model in another way: `forward(model, batch)`.
         train_eval: The train batches for evaluation, in a fixed order; by default `train`.
-        journal: Where scores and states go.
-        observers: Told about every step and epoch.
+        checkpointer: Writes the scores of each epoch and the states from which a run can go on; by
+            default scores are in `history`, and no state is kept.
+        callbacks: Called after every step and epoch.
+
+    Attributes:
+        history: The scores of each epoch.
 
     Example:
         >>> import torch
@@ -153,15 +121,12 @@ class Trainer:
         seed: int = 0,
         forward: Forward | None = None,
         train_eval: BatchSource | Iterable[Any] | None = None,
-        journal: Journal | None = None,
-        observers: Sequence[Observer] = (),
+        checkpointer: Checkpointer | None = None,
+        callbacks: Sequence[Callback] = (),
     ) -> None:
-        for name, value in (
-            ("max_epochs", max_epochs),
-            ("passes_per_epoch", passes_per_epoch),
-            ("evaluate_every", evaluate_every),
-            ("accumulate", accumulate),
-        ):
+        counts = {"max_epochs": max_epochs, "passes_per_epoch": passes_per_epoch}
+        counts |= {"evaluate_every": evaluate_every, "accumulate": accumulate}
+        for name, value in counts.items():
             if value < 1:
                 raise ValueError(f"{name}={value} is not valid; give at least 1")
         if clip_norm is not None and not clip_norm > 0:
@@ -194,8 +159,9 @@ class Trainer:
         self.evaluate_every = evaluate_every
         self.accumulate = accumulate
         self.clip_norm = clip_norm
-        self.journal = MemoryJournal() if journal is None else journal
-        self.observers = list(observers)
+        self.checkpointer = checkpointer
+        self.callbacks = list(callbacks)
+        self.history: list[dict[str, Any]] = []
         self.progress = Progress()
         self.best_weights: dict[str, Tensor] | None = None
         self.threads = torch.get_num_threads()
@@ -214,10 +180,7 @@ class Trainer:
 
     @flushed_denormals()
     def fit(self) -> StopReason:
-        """Trains until the end, from the beginning or from the state that was loaded.
-
-        Returns:
-            Why it stopped.
+        """Trains until the end, from the beginning or a loaded state; returns why it stopped.
 
         Raises:
             DivergedError: The loss, a score or a weight is no longer finite.
@@ -283,10 +246,12 @@ class Trainer:
         if self.schedule is not None:
             step_schedule(self.schedule, score)
         progress.loss_sum, progress.size_sum = 0.0, 0
-        self.journal.record(line)
+        self.history.append(line)
+        if self.checkpointer is not None:
+            self.checkpointer.record(line)
         progress.seconds += time.perf_counter() - started
-        for observer in self.observers:
-            observer.on_epoch(self, line)
+        for callback in self.callbacks:
+            callback.on_epoch(self, line)
         self._pause()
 
     def _pass(self) -> None:
@@ -299,8 +264,7 @@ class Trainer:
             if progress.batch % self.accumulate == 0 and group_size:
                 self._step(group_size)
                 group_size = 0
-                now = time.perf_counter()
-                progress.seconds += now - started
+                progress.seconds += time.perf_counter() - started
                 self._pause()
                 started = time.perf_counter()
         if group_size:
@@ -338,8 +302,8 @@ class Trainer:
             nn.utils.clip_grad_norm_(self.model.parameters(), self.clip_norm)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        for observer in self.observers:
-            observer.on_step(self)
+        for callback in self.callbacks:
+            callback.on_step(self)
 
     def _pause(self) -> None:
         """Between two steps: the moment for a state, or for a stop."""
@@ -349,7 +313,7 @@ class Trainer:
             self._random = random_state()  # where `fit` goes on, should it be called again
             epoch = self.progress.epoch + 1
             raise Interrupted(f"stopped on request in epoch {epoch}", epoch)
-        if self.journal.due(self.progress.epoch):
+        if self.checkpointer is not None and self.checkpointer.due(self.progress.epoch):
             self._save()
 
     # One batch, one evaluation.
@@ -451,7 +415,8 @@ class Trainer:
     def _save(self) -> None:
         if not all(_finite(weight) for weight in self.model.parameters()):
             raise self._diverged("a weight", max(self.progress.epoch, 1))
-        self.journal.save(self.state_dict())
+        if self.checkpointer is not None:
+            self.checkpointer.save(self.state_dict())
 
 
 def _finite(tensor: Tensor) -> bool:
@@ -462,13 +427,12 @@ def _finite(tensor: Tensor) -> bool:
 def _forward_of(model: nn.Module) -> Forward:
     """How to call a model: with the parts of a batch that its `forward` has a name for."""
     parameters = inspect.signature(model.forward).parameters
-    names = {"edge_weight": "edge_weight", "edge_attr": "edge_attr", "batch": "batch"}
-    taken = [(name, field) for name, field in names.items() if name in parameters]
+    taken = [name for name in ("edge_weight", "edge_attr", "batch") if name in parameters]
     with_size = "batch_size" in parameters
 
     def forward(module: nn.Module, batch: LabelledBatch) -> Tensor:
         options: dict[str, Any] = {
-            name: value for name, field in taken if (value := getattr(batch, field)) is not None
+            name: value for name in taken if (value := getattr(batch, name)) is not None
         }
         if with_size and batch.batch is not None:
             options["batch_size"] = batch.num_graphs

@@ -61,6 +61,16 @@ def test_many_graphs():
         Graph.from_arrays(X, EDGES, [1.0] * 5)
 
 
+def test_edges_of_many_graphs_are_sorted_by_graph():
+    x, graphs = np.eye(4), [0, 0, 1, 1]
+    edges = [[2, 0], [3, 1]]
+    graph = Graph.from_arrays(
+        x, edges, edge_weight=[2.0, 1.0], graph_of_node=graphs, directed=False
+    )
+    assert graph.edge_index.tolist() == [[0, 1, 2, 3], [1, 0, 3, 2]]
+    assert graph.edge_weight.tolist() == [1, 1, 2, 2]
+
+
 def test_ids_and_names():
     graph = Graph.from_arrays(X, EDGES, ids=["a", "b", "c"], feature_names=["u", "v"])
     assert graph.ids.to_pylist() == ["a", "b", "c"]
@@ -95,6 +105,10 @@ def test_edges_that_are_wrong():
         Graph.from_arrays(X, [[0, 1]])
     with pytest.raises(GraphInputError, match=r"edge_weight has shape \[1\]"):
         Graph.from_arrays(X, EDGES, edge_weight=[1.0])
-    with pytest.raises(GraphInputError, match="edge_weight has 1 value"):
+    with pytest.raises(GraphInputError, match=r"edge_weight: 1 weight.s. are missing"):
         Graph.from_arrays(X, EDGES, edge_weight=[1.0, np.nan])
+    with pytest.raises(GraphInputError, match=r"edge_weight: 1 weight.s. are negative"):
+        Graph.from_arrays(X, EDGES, edge_weight=[1.0, -1.0])
+    with pytest.raises(GraphInputError, match=r"1 edge.s. join nodes of two graphs, .*\[1, 2\]"):
+        Graph.from_arrays(X, EDGES, graph_of_node=[0, 0, 1])
     assert Graph.from_arrays(X, []).num_edges == 0

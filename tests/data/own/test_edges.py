@@ -34,6 +34,12 @@ def test_a_list_without_a_hint_is_directed_and_says_so():
     assert any("no pair of nodes is listed in both" in note for note in tidy([(0, 1)]).notes)
 
 
+def test_loops_are_no_pairs_in_both_directions():
+    notes = tidy([(3, 3), (3, 3), (2, 2), (0, 1), (1, 0), (1, 2)]).notes
+    assert any("3 self loops are kept" in note for note in notes)
+    assert any("1 pair of nodes is in both" in note for note in notes)
+
+
 def test_what_the_user_says_needs_no_note():
     assert tidy([(0, 1), (1, 2)], directed=True).notes == ()
     edges = tidy([(0, 1), (1, 2)], directed=False)
@@ -68,6 +74,22 @@ def test_no_edges():
     edges = tidy([])
     assert edges.index.shape == (2, 0)
     assert edges.notes == ()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_weights_are_the_sums_of_a_dictionary(seed):
+    generator = np.random.default_rng(seed)
+    pairs, weights = generator.integers(0, 6, (60, 2)), generator.integers(1, 9, 60)
+    expected = {}
+    for pair, weight in zip(map(tuple, pairs.tolist()), weights.tolist(), strict=True):
+        expected[pair] = expected.get(pair, 0) + weight
+    edges = tidy(pairs, weights, nodes=6, directed=True)
+    assert pairs_of(edges) == list(expected)  # in the order of their first appearance
+    assert edges.weight.tolist() == list(expected.values())
+    both = tidy(pairs, weights, nodes=6, directed=False)
+    for (a, b), weight in zip(pairs_of(both), both.weight.tolist(), strict=True):
+        listed = [expected[pair] for pair in {(a, b), (b, a)} if pair in expected]
+        assert weight == pytest.approx(sum(listed) / len(listed))
 
 
 @pytest.mark.parametrize("directed", [True, False])

@@ -174,6 +174,30 @@ def test_infinite_numbers_are_refused():
         Preprocessing.fit(graph_with(v=values))
 
 
+def test_whole_numbers_above_the_exact_ones_are_numbers():
+    values = [2**60 + (place % 7) * 2**50 for place in range(RING)]
+    _, _, x, _ = fitted(graph_with(v=values))
+    expected = (np.arange(RING) % 7 - np.mean(np.arange(RING) % 7)) / np.std(np.arange(RING) % 7)
+    assert x["v"].numpy() == pytest.approx(expected, abs=1e-3)
+
+
+def test_categories_that_are_numbers_are_the_same_in_new_data():
+    nodes = {"id": range(4), "zip": [7.0, None, 8.0, 7.0]}
+    graph = Graph.from_tables(nodes, None, id="id", categories=["zip"])
+    plan = Preprocessing.fit(graph)
+    assert plan.names == ("zip=7", "zip=8", "zip: missing")
+    assert plan.category_columns == ("zip",)
+    for values in ([8, 7], [8.0, 7.0], ["8", "7"]):
+        assert plan.transform(graph_with(zip=values)).x.tolist() == [[0, 1, 0], [1, 0, 0]]
+
+
+def test_dates_of_edges_split_nothing():
+    edges = {"source": [0, 1], "target": [1, 2], "when": pa.array([1, 2], pa.timestamp("s"))}
+    with pytest.raises(GraphInputError, match=r"edges of nodes: column 'when' has") as error:
+        Preprocessing.fit(graph_with(edges, v=[1.0, 2.0, 4.0]))
+    assert "time=" not in str(error.value)
+
+
 def wide(count=200, columns=60, scale=1.0):
     generator = np.random.default_rng(0)
     return (generator.random((count, columns)) < 0.05) * scale

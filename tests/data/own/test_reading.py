@@ -2,10 +2,11 @@
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pytest
 import torch
 
-from adgn.data import Graph, GraphInputError
+from adgn.data import Graph, GraphInputError, Preprocessing, TargetEncoder, load
 
 PEOPLE = {"id": ["ann", "bob", "cy", "dee"], "age": [31, 45, 27, 60], "buys": [1, 0, None, 1]}
 KNOWS = {"source": ["ann", "bob", "cy"], "target": ["bob", "cy", "ann"]}
@@ -145,10 +146,20 @@ def test_weights_are_found_and_checked(tmp_path):
     assert Graph.from_tables(PEOPLE, edges, ignore=["Weight"]).edge_weight is None
     for value, what in ((None, "missing"), (float("inf"), "infinite"), (-1.0, "negative")):
         wrong = {**KNOWS, "weight": [1.0, value, 3.0]}
-        with pytest.raises(GraphInputError, match=f"'weight' are {what}, first at row 1"):
+        with pytest.raises(
+            GraphInputError, match=f"'weight': 1 weight.s. are {what}, first at row 1"
+        ):
             Graph.from_tables(PEOPLE, wrong)
     with pytest.raises(GraphInputError, match=r"are not numbers but string, such as 'x'"):
         Graph.from_tables(PEOPLE, {**KNOWS, "weight": ["x", "y", "z"]})
+
+
+def test_columns_that_name_edges_are_left_out():
+    graph = Graph.from_tables(PEOPLE, {**KNOWS, "Id": [5, 6, 7], "kind": ["a", "b", "a"]})
+    assert graph.edge_columns.column_names == ["kind"]
+    assert "edges: column 'Id' names the edges and is left out" in graph.notes
+    repeated = Graph.from_tables(PEOPLE, {**KNOWS, "key": [1, 2, 1]})
+    assert repeated.edge_columns.column_names == ["key"]
 
 
 def test_direction_as_gephi_writes_it():
@@ -290,3 +301,21 @@ def test_the_join_is_the_one_of_a_dictionary():
         directed=True,
     )
     assert torch.equal(named.edge_index, graph.edge_index)
+
+
+def test_cora_written_out_as_text_is_read_as_it_was(data_root, tmp_path):
+    data = load("cora", data_root)
+    words = data.x.to_dense().numpy().astype(np.int8)
+    columns = {f"w{place}": column for place, column in enumerate(words.T)}
+    nodes = {"id": [f"p{place}" for place in range(len(words))], **columns, "topic": data.y.numpy()}
+    source, target = ([f"p{place}" for place in end] for end in data.edge_index.tolist())
+    for name, table in (("nodes", nodes), ("edges", {"source": source, "target": target})):
+        pa.csv.write_csv(pa.table(table), tmp_path / f"{name}.csv")
+    graph = Graph.from_tables(tmp_path / "nodes.csv", tmp_path / "edges.csv", target_column="topic")
+    assert not graph.directed
+    assert torch.equal(graph.edge_index, data.edge_index)
+    features = Preprocessing.fit(graph).transform(graph)
+    assert features.x.layout == torch.sparse_csr
+    varies = (words != words[0]).any(axis=0)
+    assert torch.equal(features.x.to_dense(), torch.from_numpy(words[:, varies]).float())
+    assert torch.equal(TargetEncoder.fit(graph).encode(graph), data.y)

@@ -81,6 +81,15 @@ def test_data_frames(library):
     assert graph.edge_index.tolist() == [[0], [1]]
 
 
+def test_an_index_of_pandas_is_no_feature():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"id": ["a", "b", "c"], "v": [1, 2, 3]}).drop(index=1)
+    graph = Graph.from_tables(frame, None)
+    assert graph.node_columns.column_names == ["v"]
+    named = Graph.from_tables(frame.set_index("id"), None, id="id")
+    assert named.ids.to_pylist() == ["a", "c"]
+
+
 def test_results_of_duckdb():
     duckdb = pytest.importorskip("duckdb")
     nodes = duckdb.sql("select range as id, range * 0.5 as x from range(3)")

@@ -13,12 +13,10 @@ from torch import Tensor
 from adgn.data.errors import GraphInputError
 from adgn.data.features import csr_from_scipy
 from adgn.data.own.arrow import plain_array, unknown_as_null
-from adgn.data.own.edges import check_weights, tidy_edges
+from adgn.data.own.edges import check_weights, edges_by_graph, tidy_edges
 from adgn.data.own.graph import Graph, Level
 from adgn.data.own.ids import check_unique, tidy_ids
 from adgn.graph.checks import check_edge_index
-
-__all__ = ["feature_matrix", "graph_from_arrays", "target_table"]
 
 
 def graph_from_arrays(
@@ -59,11 +57,13 @@ def graph_from_arrays(
                 f"edge_weight has shape {list(weight.shape)}; give one number per edge, "
                 f"[{ends.shape[1]}]"
             )
-        check_weights(weight, "edge_weight")
+        check_weights(weight, "edge_weight", "leave them out", _place)
     edges = tidy_edges(ends.astype(np.int64), weight, nodes, directed)
     graphs, graph_ids = _graphs(graph_of_node, nodes)
     if given is not None:
         check_unique(given, None if graphs is None else graphs.numpy(), "ids", _place)
+    if graphs is not None:
+        edges = edges_by_graph(edges, graphs.numpy())
     target, notes = target_table(y, target_name)
     if target is not None and level is None:
         level = _level(target.num_rows, nodes, 1 if graph_ids is None else len(graph_ids))

@@ -7,8 +7,6 @@ import pyarrow.compute as pc
 
 from adgn.data.errors import GraphInputError
 
-__all__ = ["plain_array", "unknown_as_null"]
-
 
 def plain_array(column: Any) -> pa.Array:
     """One Arrow array without chunks, dictionaries or views of strings."""

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from adgn._util.names import shortened
 from adgn.data.errors import GraphInputError
 
-__all__ = ["Block", "ColumnPlan", "encode_column", "plan_column"]
-
 Kind = Literal["number", "0/1", "category", "vector", "sparse number", "left out"]
 
 MOST_CATEGORIES = 100  # that have a feature of their own
@@ -83,13 +81,16 @@ class Block:
     values: NDArray[np.float32] | None = None
 
 
-def plan_column(name: str, column: pa.ChunkedArray, rows: NDArray[np.int64] | None) -> ColumnPlan:
+def plan_column(
+    name: str, column: pa.ChunkedArray, rows: NDArray[np.int64] | None, *, of_edges: bool = False
+) -> ColumnPlan:
     """Decides what becomes of a column.
 
     Args:
         name: Its name.
         column: Its values in all rows.
         rows: The rows whose values may be looked at; `None`: all.
+        of_edges: Whether it is a column of edges, by which nothing is split.
 
     Raises:
         UnusableColumnError: It has dates, long text or values of a type that is no number, text
@@ -101,13 +102,13 @@ def plan_column(name: str, column: pa.ChunkedArray, rows: NDArray[np.int64] | No
     if pa.types.is_null(kind) or column.null_count == len(column):
         return ColumnPlan(name, "left out", note="no value is known")
     if pa.types.is_temporal(kind):
-        raise UnusableColumnError(_date_advice(name, column))
+        raise UnusableColumnError(_date_advice(name, column, of_edges))
     if is_number(kind) or pa.types.is_boolean(kind):
         return _plan_numbers(name, column)
     if is_list(kind):
         return _plan_vector(name, column)
     if is_text(kind):
-        return _plan_text(name, as_text(column))
+        return _plan_text(name, as_text(column), of_edges)
     raise UnusableColumnError(
         f"column {name!r} has values of the type {kind}, which are no feature; turn them into "
         f"numbers or text, or leave the column out: ignore=[{name!r}]"
@@ -122,7 +123,8 @@ def encode_column(plan: ColumnPlan, column: pa.ChunkedArray) -> tuple[Block, tup
     """
     kind = column.type
     if plan.kind == "category":
-        if not (is_text(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind)):
+        whole = pa.types.is_floating(kind) and _all_whole(column)
+        if not (is_text(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind) or whole):
             raise _other_type(plan, "text", column)
         return _encode_categories(plan, as_text(column))
     if plan.kind == "vector":
@@ -156,15 +158,24 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column as strings."""
+    """A column as strings; whole numbers that became real ones as whole numbers: 7, not 7.0."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
+    if pa.types.is_floating(column.type) and _all_whole(column):
+        column = pc.if_else(pc.is_nan(column), None, column).cast(pa.int64())
     return column.cast(pa.string())
+
+
+def _all_whole(column: pa.ChunkedArray) -> bool:
+    numbers = column.drop_null().to_numpy()
+    numbers = numbers[~np.isnan(numbers)]
+    return bool(np.isfinite(numbers).all() and (numbers == np.round(numbers)).all())
 
 
 def as_numbers(name: str, column: pa.ChunkedArray) -> NDArray[np.float64]:
     """A column as float64 with NaN where a value is missing; infinities are refused."""
-    numbers: NDArray[np.float64] = column.cast(pa.float64()).to_numpy()
+    # not safe: whole numbers above 2⁵³ are rounded, which is no error here
+    numbers: NDArray[np.float64] = column.cast(pa.float64(), safe=False).to_numpy()
     if np.isinf(numbers).any():
         row = int(np.flatnonzero(np.isinf(numbers))[0])
         raise GraphInputError(
@@ -264,9 +275,9 @@ def _encode_numbers(
     return Block(dense=dense), notes
 
 
-def _plan_text(name: str, column: pa.ChunkedArray) -> ColumnPlan:
+def _plan_text(name: str, column: pa.ChunkedArray, of_edges: bool) -> ColumnPlan:
     known = column.drop_null()
-    _check_form(name, known)
+    _check_form(name, known, of_edges)
     missing = len(column) - len(known)
     counts = known.value_counts()
     values = counts.field("values").to_numpy(zero_copy_only=False).astype(str)
@@ -311,13 +322,13 @@ def _plan_text(name: str, column: pa.ChunkedArray) -> ColumnPlan:
     )
 
 
-def _check_form(name: str, known: pa.ChunkedArray) -> None:
+def _check_form(name: str, known: pa.ChunkedArray, of_edges: bool) -> None:
     """Raises for text that is no category: dates, sentences, numbers with a comma."""
     looked_at = [text for text in known[:LOOKED_AT].to_pylist() if text.strip()]
     if not looked_at:
         return
     if sum(bool(_DATE.fullmatch(text)) for text in looked_at) > 0.9 * len(looked_at):
-        raise UnusableColumnError(_date_advice(name, known))
+        raise UnusableColumnError(_date_advice(name, known, of_edges))
     if sum(bool(_DECIMAL_COMMA.fullmatch(text)) for text in looked_at) > 0.9 * len(looked_at):
         raise UnusableColumnError(
             f"column {name!r} has numbers with a comma, such as {looked_at[0]!r}; say so with "
@@ -333,12 +344,13 @@ def _check_form(name: str, known: pa.ChunkedArray) -> None:
         )
 
 
-def _date_advice(name: str, column: pa.ChunkedArray) -> str:
+def _date_advice(name: str, column: pa.ChunkedArray, of_edges: bool) -> str:
     value = column.drop_null()[0]
+    split = "" if of_edges else f", split by them (time={name!r})"
     return (
         f"column {name!r} has dates or times, such as {value}; turn them into a number that means "
-        f"the same in new data (an age in days), split by them (time={name!r}), or leave the "
-        f"column out: ignore=[{name!r}]"
+        f"the same in new data (an age in days){split}, or leave the column out: "
+        f"ignore=[{name!r}]"
     )
 
 

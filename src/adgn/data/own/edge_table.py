@@ -1,5 +1,7 @@
 """The table of edges, joined to the nodes."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -9,15 +11,14 @@ from numpy.typing import NDArray
 from adgn._util.names import shortened
 from adgn.data.errors import GraphInputError
 from adgn.data.own.columns import is_number
-from adgn.data.own.edges import Edges, tidy_edges
+from adgn.data.own.edges import Edges, check_weights, edges_by_graph, tidy_edges
 from adgn.data.own.ids import check_known, like_ids, positions, tidy_ids
 from adgn.data.own.node_table import Nodes, TableOptions, as_categories
 from adgn.data.own.roles import find_ends, find_weight
 from adgn.data.own.tables import Table
 
-__all__ = ["read_edges"]
-
 Integers = NDArray[np.int64]
+EDGE_IDS = ("id", "edge_id", "edge", "key")
 
 
 def read_edges(
@@ -45,6 +46,7 @@ def read_edges(
             f"{table.label} has a header and no rows: a graph without edges. Give edges=None to go "
             "on without any"
         )
+    kept = _without_ids(data, kept, table, notes)
     ends = _joined(data, source, target, graph, nodes, table)
     weights = None if weight is None else _weights(data.column(weight), weight, table)
     directed, kept = _direction_column(data, kept, options.directed, table, notes)
@@ -54,8 +56,8 @@ def read_edges(
         ends = ends[:, order]
         weights = None if weights is None else weights[order]
     edges = tidy_edges(ends, weights, count, directed, table.label)
-    if nodes.graph is not None and not edges.directed:  # added directions stand at the end
-        edges = _edges_by_graph(edges, nodes.graph)
+    if nodes.graph is not None:
+        edges = edges_by_graph(edges, nodes.graph)
     joined = Edges(edges.index, edges.weight, edges.directed, (*notes, *edges.notes))
     columns = as_categories(data.select(kept), options.categories) if kept else None
     if columns is None:
@@ -64,10 +66,17 @@ def read_edges(
     return joined, columns, torch.from_numpy(np.ascontiguousarray(ends))
 
 
-def _edges_by_graph(edges: Edges, graph: Integers) -> Edges:
-    order = torch.from_numpy(np.argsort(graph[edges.index[0].numpy()], kind="stable"))
-    weight = None if edges.weight is None else edges.weight[order]
-    return Edges(edges.index[:, order].contiguous(), weight, edges.directed, edges.notes)
+def _without_ids(data: pa.Table, kept: Sequence[str], table: Table, notes: list[str]) -> list[str]:
+    """Without columns that only name or count the edges."""
+    features = []
+    for name in kept:
+        column = data.column(name)
+        named = name.lower() in EDGE_IDS and pc.count_distinct(column).as_py() == len(column)
+        if named or name.startswith("__index_level_"):
+            notes.append(f"{table.label}: column {name!r} names the edges and is left out")
+        else:
+            features.append(name)
+    return features
 
 
 def _joined(
@@ -125,19 +134,9 @@ def _weights(column: pa.ChunkedArray, name: str, table: Table) -> NDArray[np.flo
             f"such as {shortened(next((v.as_py() for v in column if v.is_valid), None))}; correct "
             f"them, or leave them out: ignore=[{name!r}]"
         )
-    weights: NDArray[np.float64] = column.cast(pa.float64()).to_numpy()
-    for wrong, what in (
-        (np.isnan(weights), "missing"),
-        (np.isinf(weights), "infinite"),
-        (weights < 0, "negative"),
-    ):
-        rows = np.flatnonzero(wrong)
-        if len(rows):
-            raise GraphInputError(
-                f"{table.label}: {len(rows):,} weight(s) in column {name!r} are {what}, first at "
-                f"{table.place(int(rows[0]))}; weights are finite numbers from 0 on: correct them, "
-                f"or leave them out: ignore=[{name!r}]"
-            )
+    weights: NDArray[np.float64] = column.cast(pa.float64(), safe=False).to_numpy()
+    what, remedy = f"{table.label}, column {name!r}", f"leave them out: ignore=[{name!r}]"
+    check_weights(weights, what, remedy, table.place)
     return weights
 
 

@@ -1,5 +1,6 @@
 """Direction, duplicates and self loops of a list of edges."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,8 +9,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from adgn.data.errors import GraphInputError
-
-__all__ = ["Edges", "tidy_edges"]
 
 Integers = NDArray[np.int64]
 Numbers = NDArray[np.float64]
@@ -79,6 +78,7 @@ def tidy_edges(
         same_weight = symmetric and _symmetric_weight(ends, weight, num_nodes)
         directed = not same_weight
         if ends.shape[1]:
+            loops = int((ends[0] == ends[1]).sum())  # each once now
             notes.append(_direction_note(origin, ordered, backwards, symmetric, directed, loops))
     if not directed and not symmetric:
         both = np.concatenate([ends, ends[::-1]], axis=1)
@@ -99,14 +99,44 @@ def tidy_edges(
     )
 
 
-def check_weights(weight: Numbers, origin: str) -> None:
-    """Raises where a weight is missing or not finite."""
-    wrong = np.flatnonzero(~np.isfinite(weight))
-    if len(wrong):
+def edges_by_graph(edges: Edges, graph: Integers) -> Edges:
+    """Edges sorted by graph, those of one graph in the order that they had.
+
+    Raises:
+        GraphInputError: An edge joins nodes of two graphs.
+    """
+    of_source, of_target = graph[edges.index.numpy()]
+    crossing = np.flatnonzero(of_source != of_target)
+    if len(crossing):
         raise GraphInputError(
-            f"{origin} has {len(wrong):,} value(s) that are missing or not finite, the first at "
-            f"row {wrong[0]:,} (from 0); fill them in, or leave out the column"
+            f"{len(crossing):,} edge(s) join nodes of two graphs, the first "
+            f"{edges.index[:, crossing[0]].tolist()}; remove them"
         )
+    order = torch.from_numpy(np.argsort(of_source, kind="stable"))
+    weight = None if edges.weight is None else edges.weight[order]
+    return Edges(edges.index[:, order].contiguous(), weight, edges.directed, edges.notes)
+
+
+def check_weights(weight: Numbers, what: str, remedy: str, place: Callable[[int], str]) -> None:
+    """Raises where a weight is missing, infinite or negative.
+
+    Args:
+        weight: `[R]`, NaN where it is missing.
+        what: What has the weights, for the message.
+        remedy: How to do without them.
+        place: What a user calls a row.
+    """
+    for wrong, problem in (
+        (np.isnan(weight), "missing"),
+        (np.isinf(weight), "infinite"),
+        (weight < 0, "negative"),
+    ):
+        rows = np.flatnonzero(wrong)
+        if len(rows):
+            raise GraphInputError(
+                f"{what}: {len(rows):,} weight(s) are {problem}, first at {place(int(rows[0]))}; "
+                f"weights are finite numbers from 0 on: correct them, or {remedy}"
+            )
 
 
 def _keys(ends: Integers, num_nodes: int) -> Integers:
@@ -119,15 +149,19 @@ def _merged(
     ends: Integers, weight: Numbers | None, keys: Integers, *, mean: bool
 ) -> tuple[Integers, Numbers | None]:
     """One edge for each key, in the order of their first appearance."""
+    order = np.argsort(keys, kind="stable")  # the first of equal keys stays the first
+    ordered = keys[order]
+    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+    first = order[starts]
+    kept = np.zeros(len(keys), dtype=bool)
+    kept[first] = True
     if weight is None:
-        _, first = np.unique(keys, return_index=True)
-        return ends[:, np.sort(first)], None
-    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
-    total: Numbers = np.bincount(group, weights=weight).astype(np.float64)
+        return ends[:, kept], None
+    total: Numbers = np.zeros(len(keys))
+    total[first] = np.add.reduceat(weight[order], starts)
     if mean:
-        total = total / np.bincount(group)
-    order = np.argsort(first)
-    return ends[:, first[order]], total[order]
+        total[first] /= np.diff(np.append(starts, len(keys)))
+    return ends[:, kept], total[kept]
 
 
 def _symmetric_weight(ends: Integers, weight: Numbers | None, num_nodes: int) -> bool:
@@ -154,7 +188,9 @@ def _direction_note(
             f"{origin}: each edge is listed in both directions, with other weights; taken as "
             "directed (directed=False: the mean of the two)"
         )
-    both = (len(np.intersect1d(ordered, backwards, assume_unique=True)) - loops) // 2
+    merged = np.concatenate([ordered, backwards])
+    merged.sort(kind="stable")  # which merges two sorted parts without sorting them again
+    both = (int((merged[1:] == merged[:-1]).sum()) - loops) // 2
     return (
         f"{origin}: nothing says whether edges have a direction, and {_pairs(both)} in both; taken "
         "as directed, from source to target (directed=False: each edge counts both ways)"

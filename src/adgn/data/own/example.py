@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["ExampleTables", "example_tables"]
-
 FOLDER = Path(__file__).parent / "example"
 
 

@@ -17,8 +17,6 @@ from adgn.data.own.roles import find_ends, find_id
 from adgn.data.own.tables import FEATHER, PARQUET, MemoryTable, Table
 from adgn.data.own.textfiles import TEXT_ENDINGS
 
-__all__ = ["graph_from_folder"]
-
 ENDINGS = (*TEXT_ENDINGS, *PARQUET, *FEATHER)
 TARGETS = ("targets", "graphs", "labels")
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from adgn.data.own.node_table import TableOptions
     from adgn.data.own.objects import ObjectTables
 
-__all__ = ["Graph", "Level"]
-
 Level = Literal["node", "graph"]
 _NO_COLUMNS = pa.table({})
 _FORM = ("delimiter", "encoding", "decimal")

@@ -11,8 +11,6 @@ from adgn.data.own.ids import check_unique, like_ids, positions, tidy_ids
 from adgn.data.own.node_table import Nodes, TableOptions, opened, taken_columns, target_columns
 from adgn.data.own.roles import check_columns
 
-__all__ = ["constant_within", "first_rows", "read_graphs"]
-
 Integers = NDArray[np.int64]
 
 

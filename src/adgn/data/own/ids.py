@@ -11,8 +11,6 @@ from adgn._util.names import shortened
 from adgn.data.errors import GraphInputError
 from adgn.data.own.arrow import plain_array
 
-__all__ = ["Place", "check_known", "check_unique", "like_ids", "positions", "tidy_ids"]
-
 Integers = NDArray[np.int64]
 Place = Callable[[int], str]
 _SHOWN = 3

@@ -14,8 +14,6 @@ from adgn.data.errors import GraphInputError
 from adgn.data.features import SPARSE_UP_TO, csr_from_scipy, csr_to_scipy
 from adgn.data.own.columns import Block
 
-__all__ = ["WIDE", "ArrayPlan", "assemble", "encode_array", "plan_array"]
-
 WIDE = 50  # columns from which on a block of mostly zeros is scaled, but not shifted
 
 

@@ -11,21 +11,12 @@ from numpy.typing import NDArray
 from adgn._util.names import shortened
 from adgn.data.errors import GraphInputError
 from adgn.data.own.arrow import plain_array, unknown_as_null
+from adgn.data.own.columns import as_text
 from adgn.data.own.graph import Level
 from adgn.data.own.ids import check_unique, tidy_ids
 from adgn.data.own.roles import check_columns, find_id
 from adgn.data.own.tables import Table, open_table
 from adgn.data.own.textfiles import TextFile, TextFormat
-
-__all__ = [
-    "Nodes",
-    "TableOptions",
-    "as_categories",
-    "opened",
-    "read_nodes",
-    "taken_columns",
-    "target_columns",
-]
 
 Integers = NDArray[np.int64]
 SPLITS = {
@@ -166,7 +157,8 @@ def _feature_columns(
         rest = [name for name in table.names if name not in {*chosen, *taken}]
     else:
         rest = [name for name in options.ignore if name in table.names and name not in taken]
-        chosen = [name for name in table.names if name not in {*taken, *rest}]
+        out = {*taken, *rest}
+        chosen = [name for name in table.names if name not in out]
     if rest:
         shown = ", ".join(map(repr, rest[:5])) + (", …" if rest[5:] else "")
         notes.append(f"{table.label}: {len(rest):,} column(s) left out as asked: {shown}")
@@ -180,6 +172,9 @@ def _without_row_numbers(
     kept = []
     for name in columns:
         column = data.column(name)
+        if name.startswith("__index_level_"):  # pandas' name for an index without one
+            notes.append(f"{label}: the index of the data frame is left out; name it to have it")
+            continue
         if name.startswith("unnamed_") and pa.types.is_integer(column.type):
             values = np.sort(column.to_numpy())
             if np.array_equal(values - values[0], np.arange(len(values))):
@@ -194,10 +189,7 @@ def as_categories(table: pa.Table, categories: Sequence[str]) -> pa.Table:
     for name in categories:
         if name in table.column_names:
             place = table.column_names.index(name)
-            column = table.column(name)
-            if pa.types.is_dictionary(column.type):
-                column = column.cast(column.type.value_type)
-            table = table.set_column(place, name, column.cast(pa.string()))
+            table = table.set_column(place, name, as_text(table.column(name)))
     return table
 
 

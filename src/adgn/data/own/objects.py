@@ -11,8 +11,6 @@ import pyarrow as pa
 from adgn.data.errors import GraphInputError
 from adgn.data.own.tables import MemoryTable, check_table_memory
 
-__all__ = ["ObjectTables", "tables_of_graphml", "tables_of_igraph", "tables_of_networkx"]
-
 
 class ObjectTables(NamedTuple):
     """A graph as a table of nodes and one of edges, with the names of the columns with ids."""

@@ -31,8 +31,6 @@ from adgn.data.own.matrices import (
     plan_array,
 )
 
-__all__ = ["Decision", "Features", "Preprocessing"]
-
 SHOWN_ONE_BY_ONE = 20  # columns of one kind; more of them are one row of the decisions
 Blocks = list[tuple[Block, int]]
 
@@ -106,6 +104,12 @@ class Preprocessing:
         names += [feature for plan in self.degrees for feature in plan.features]
         return tuple(names) or ("constant",)
 
+    @property
+    def category_columns(self) -> tuple[str, ...]:
+        """Columns of categories: `categories=` of new tables, so that 007 stays a name there."""
+        plans = (*self.columns, *self.edge_columns)
+        return tuple(plan.name for plan in plans if plan.kind == "category")
+
     @classmethod
     def fit(cls, graph: Graph, rows: Tensor | None = None) -> "Preprocessing":
         """Decides what becomes of each column of a graph.
@@ -126,7 +130,9 @@ class Preprocessing:
             at_rows = (
                 None if chosen is None else _edges_at(graph.edge_ends, chosen, graph.num_nodes)
             )
-            edge_columns = _plans(graph.edge_columns, at_rows, f"the edges of {graph.origin}")
+            edge_columns = _plans(
+                graph.edge_columns, at_rows, f"the edges of {graph.origin}", of_edges=True
+            )
         array = None if graph.x is None else plan_array(graph.x, graph.feature_names, chosen)
         plan = cls(
             columns,
@@ -289,11 +295,13 @@ def _sides(directed: bool) -> tuple[tuple[str, tuple[int, ...]], ...]:
     return (("edges", (0, 1)),)
 
 
-def _plans(table: pa.Table, rows: NDArray[np.int64] | None, origin: str) -> tuple[ColumnPlan, ...]:
+def _plans(
+    table: pa.Table, rows: NDArray[np.int64] | None, origin: str, *, of_edges: bool = False
+) -> tuple[ColumnPlan, ...]:
     plans, unusable = [], []
     for name in table.column_names:
         try:
-            plans.append(plan_column(name, table.column(name), rows))
+            plans.append(plan_column(name, table.column(name), rows, of_edges=of_edges))
         except UnusableColumnError as error:
             unusable.append((name, error))
     if len(unusable) == 1:
@@ -333,10 +341,11 @@ def _mostly_zero(
 
 def _encode(plans: Sequence[ColumnPlan], table: pa.Table, origin: str, notes: list[str]) -> Blocks:
     needed = [plan for plan in plans if plan.features]
-    lacking = [plan.name for plan in needed if plan.name not in table.column_names]
+    names = set(table.column_names)
+    lacking = [plan.name for plan in needed if plan.name not in names]
     if lacking:
         shown = ", ".join(map(repr, lacking[:5])) + (", …" if lacking[5:] else "")
-        hint = did_you_mean(nearest(lacking[0], table.column_names))
+        hint = did_you_mean(nearest(lacking[0], names))
         raise GraphInputError(
             f"{origin} lacks {len(lacking):,} column(s) that the model was trained with: {shown}; "
             f"add them, empty where nothing is known.{hint}"

@@ -16,8 +16,6 @@ from adgn.data.own.arrays import graph_from_arrays
 from adgn.data.own.graph import Graph, Level
 from adgn.data.packed import offsets
 
-__all__ = ["graph_from_pyg"]
-
 USED = {"x", "edge_index", "y", "edge_weight", "edge_attr", "train_mask", "val_mask", "test_mask"}
 PASSED_OVER = {"num_nodes", "batch", "ptr"}
 
@@ -52,8 +50,6 @@ def graph_from_pyg(
         graph_of_node=None if single else torch.arange(len(graphs)).repeat_interleave(counts),
         level=found or level,
     )
-    if not single:
-        made = _by_graph(made)
     attributes = _joined(graphs, "edge_attr")
     changes: dict[str, Any] = {"origin": "data", "notes": (*made.notes, *_unused(graphs))}
     if attributes is not None:
@@ -132,14 +128,6 @@ def _targets(graphs: list[Data], single: bool) -> tuple[Tensor | None, Level | N
     if target.dim() == 2 and target.shape[1] == 1:
         target = target.squeeze(1)
     return target, "graph" if of_graphs and (not of_nodes or not single) else "node"
-
-
-def _by_graph(graph: Graph) -> Graph:
-    """Edges sorted by graph, where other directions were added at the end."""
-    assert graph.graph_of_node is not None
-    order = graph.graph_of_node[graph.edge_index[0]].argsort(stable=True)
-    weight = None if graph.edge_weight is None else graph.edge_weight[order]
-    return replace(graph, edge_index=graph.edge_index[:, order].contiguous(), edge_weight=weight)
 
 
 def _split(graphs: list[Data]) -> tuple[pa.Array | None, tuple[str, ...]]:

@@ -15,8 +15,6 @@ from adgn.data.own.node_table import TableOptions, opened, read_nodes
 from adgn.data.own.roles import check_columns
 from adgn.data.own.tables import Table
 
-__all__ = ["graph_from_tables"]
-
 Integers = NDArray[np.int64]
 
 

@@ -5,8 +5,6 @@ from collections.abc import Iterable, Sequence
 from adgn._util.suggestions import unknown_name
 from adgn.data.errors import GraphInputError
 
-__all__ = ["check_columns", "find_ends", "find_id", "find_weight"]
-
 IDS = ("id", "node_id", "nodeid", "node")
 ENDS = (
     ("source", "target"),

@@ -1,6 +1,7 @@
 """Tables of the user: files, and objects of other libraries that speak Arrow."""
 
 import os
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +15,6 @@ from adgn._util.memory import NotEnoughMemoryError, check_memory
 from adgn._util.names import shortened
 from adgn.data.errors import GraphInputError
 from adgn.data.own.textfiles import TEXT_ENDINGS, TextFile, TextFormat
-
-__all__ = ["Table", "open_table"]
 
 PARQUET = (".parquet", ".pq")
 FEATHER = (".feather", ".arrow", ".ipc")
@@ -72,7 +71,7 @@ def open_table(source: Any, argument: str, form: TextFormat) -> Table:
         table = MemoryTable(argument, _arrow_table(source, argument))
     if not table.names:
         raise GraphInputError(f"{table.label} has no columns")
-    twice = sorted({name for name in table.names if table.names.count(name) > 1})
+    twice = [name for name, number in Counter(table.names).items() if number > 1]
     if twice:
         raise GraphInputError(
             f"{table.label} has more than one column named {twice[0]!r}; rename them"

@@ -14,8 +14,6 @@ from adgn._util.names import shortened
 from adgn.data.errors import GraphInputError
 from adgn.data.own.graph import Graph
 
-__all__ = ["TargetEncoder", "TargetKind"]
-
 TargetKind = Literal["classification", "regression"]
 Label = str | int | bool
 
@@ -268,7 +266,9 @@ def _numbers(column: pa.Array, name: str, graph: Graph) -> np.ndarray[Any, Any]:
             f"the target {name!r} of {graph.origin} is not numbers: it has {shortened(value)}; "
             "predict it as classes, or name a column of numbers"
         )
-    numbers: np.ndarray[Any, Any] = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    numbers: np.ndarray[Any, Any] = column.cast(pa.float64(), safe=False).to_numpy(
+        zero_copy_only=False
+    )
     if np.isinf(numbers).any():
         row = int(np.flatnonzero(np.isinf(numbers))[0])
         raise GraphInputError(
@@ -283,7 +283,7 @@ def _is_real(kind: pa.DataType) -> bool:
 
 
 def _all_whole(column: Any) -> bool:
-    numbers = column.drop_null().cast(pa.float64()).to_numpy(zero_copy_only=False)
+    numbers = column.drop_null().cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return bool(np.isfinite(numbers).all() and (numbers == np.round(numbers)).all())
 
 

@@ -14,8 +14,6 @@ import pyarrow.csv
 from adgn._util.names import shortened
 from adgn.data.errors import GraphInputError
 
-__all__ = ["TEXT_ENDINGS", "TextFile", "TextFormat"]
-
 TEXT_ENDINGS = (".csv", ".tsv", ".tab", ".txt")
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar", " ": "a space"}
 _LARGEST_BLOCK = 1 << 30  # types are inferred from one block; so far the whole file is one

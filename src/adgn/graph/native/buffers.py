@@ -1,10 +1,8 @@
-"""Memory for states that is used again and again.
+"""Memory for states that is used again and again: clearing fresh pages costs more than the work.
 
-A fresh large array costs more than the arithmetic on it: the system clears every page before it
-hands it out, at every training step anew. So large arrays come back here when nothing refers to
-them any more, and serve the next request for exactly as many bytes. A request that none of them
-fits frees all of them first, so that graphs of changing sizes leave nothing behind. What the last
-step needed waits until then, or until `adgn.graph.clear_cache()`.
+Large arrays come back here when nothing refers to them any more, and serve the next request for
+exactly as many bytes. A request that none of them fits frees all of them first, so that graphs of
+changing sizes leave nothing behind; so does `adgn.graph.clear_cache()`.
 """
 
 import weakref

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 ACTIVATIONS = {"identity": 0, "tanh": 1, "relu": 2}
 _ROW_BYTES = 64  # states are padded to whole cache lines
-_MARK_COUNT = 3  # mark_count of integrate.hpp
+_CHECKPOINT_COUNT = 3  # checkpoint_count of integrate.hpp
 _INT32_LIMIT = 2**31 - 1
 _FAULTS = {
     1: "rowptr[{place}] does not continue an ascending count from 0 to the number of entries",
@@ -81,12 +81,8 @@ def check_pattern(library: NativeLibrary, csr: "CSR", block_ptr: Tensor | None =
     place = c_int64()
     fault = library.call(
         "adgn_check_pattern",
-        csr.rowptr.data_ptr(),
-        csr.col.data_ptr(),
-        *csr.shape,
-        csr.col.numel(),
-        None if block_ptr is None else block_ptr.data_ptr(),
-        0 if block_ptr is None else block_ptr.numel() - 1,
+        *(csr.rowptr.data_ptr(), csr.col.data_ptr(), *csr.shape, csr.col.numel()),
+        *(_pointer(block_ptr), 0 if block_ptr is None else block_ptr.numel() - 1),
         ctypes.byref(place),
     )
     if fault:
@@ -112,11 +108,7 @@ def multiply(library: NativeLibrary, csr: "CSR", value: Tensor, x: Tensor) -> Te
     library.call(
         "adgn_multiply",
         Matrix(csr.rowptr.data_ptr(), csr.col.data_ptr(), value.data_ptr()),
-        csr.shape[0],
-        x.size(1),
-        x.data_ptr(),
-        out.data_ptr(),
-        torch.get_num_threads(),
+        *(csr.shape[0], x.size(1), x.data_ptr(), out.data_ptr(), torch.get_num_threads()),
         dtype=x.dtype,
     )
     return out
@@ -138,14 +130,8 @@ def sort_entries(
     slots = c_int64()
     library.call(
         "adgn_sort_entries",
-        row.data_ptr(),
-        col.data_ptr(),
-        row.numel(),
-        *shape,
-        rowptr.data_ptr(),
-        sorted_col.data_ptr(),
-        slot.data_ptr(),
-        ctypes.byref(slots),
+        *(row.data_ptr(), col.data_ptr(), row.numel(), *shape),
+        *(rowptr.data_ptr(), sorted_col.data_ptr(), slot.data_ptr(), ctypes.byref(slots)),
     )
     if slots.value < 0:
         check_entries(row, col, shape)  # names the entry that was found
@@ -162,12 +148,8 @@ def transpose(
     turned_col, order = torch.empty_like(col), torch.empty_like(col)
     library.call(
         "adgn_transpose",
-        rowptr.data_ptr(),
-        col.data_ptr(),
-        *shape,
-        turned_rowptr.data_ptr(),
-        turned_col.data_ptr(),
-        order.data_ptr(),
+        *(rowptr.data_ptr(), col.data_ptr(), *shape),
+        *(turned_rowptr.data_ptr(), turned_col.data_ptr(), order.data_ptr()),
     )
     return turned_rowptr, turned_col, order
 
@@ -178,16 +160,11 @@ def take_blocks(
     """Some blocks of a block-diagonal matrix, one after the other, as a matrix of their own.
 
     `node_ptr` says where each block's rows and columns begin, `blocks` has the numbers of those
-    wanted, in any order.
-
-    Returns:
-        `rowptr`, `col`, and the slot of `csr` that each entry comes from; `None` where the kernels
-        cannot do it: on other devices, or where 32 bits are too few.
+    wanted. The result is `rowptr`, `col`, and the slot of `csr` that each entry comes from; `None`
+    where the kernels cannot do it: on other devices, or where 32 bits are too few.
     """
-    if unsupported_pattern_reason(csr) is not None or {
-        node_ptr.device.type,
-        blocks.device.type,
-    } != {"cpu"}:
+    devices = {node_ptr.device.type, blocks.device.type}
+    if unsupported_pattern_reason(csr) is not None or devices != {"cpu"}:
         return None
     blocks, node_ptr = readable(blocks.long()), readable(node_ptr.long())
     check_pattern(library, csr, node_ptr)
@@ -203,14 +180,9 @@ def take_blocks(
     col, slot = (torch.empty(entries, dtype=torch.int32, device="cpu") for _ in range(2))
     library.call(
         "adgn_take_blocks",
-        csr.rowptr.data_ptr(),
-        csr.col.data_ptr(),
-        node_ptr.data_ptr(),
-        blocks.data_ptr(),
-        blocks.numel(),
-        rowptr.data_ptr(),
-        col.data_ptr(),
-        slot.data_ptr(),
+        *(csr.rowptr.data_ptr(), csr.col.data_ptr(), node_ptr.data_ptr()),
+        *(blocks.data_ptr(), blocks.numel()),
+        *(rowptr.data_ptr(), col.data_ptr(), slot.data_ptr()),
     )
     return rowptr, col, slot
 
@@ -284,11 +256,7 @@ def forward(
         spare = buffers.empty(library, start.shape, x.dtype)
     library.call(
         "adgn_forward",
-        problem,
-        start.data_ptr(),
-        start.size(1),
-        out.data_ptr(),
-        _pointer(spare),
+        *(problem, start.data_ptr(), start.size(1), out.data_ptr(), _pointer(spare)),
         Kept(_pointer(states), _pointer(active), None),
         dtype=x.dtype,
     )
@@ -313,7 +281,7 @@ def backward(
     start = _padded(grad, problem, width)
     grad_x, spare = buffers.empty(library, start.shape, grad.dtype), None
     if problem.block_ptr is None:
-        arrays = 2 + _MARK_COUNT if problem.activation == ACTIVATIONS["tanh"] else 2
+        arrays = 2 + _CHECKPOINT_COUNT if problem.activation == ACTIVATIONS["tanh"] else 2
         spare = buffers.empty(library, (arrays, nodes, width), grad.dtype)
     states, active, first = kept
     if first is not None:
@@ -321,11 +289,7 @@ def backward(
         first = _padded(first, problem, width)
     library.call(
         "adgn_backward",
-        problem,
-        start.data_ptr(),
-        start.size(1),
-        grad_x.data_ptr(),
-        _pointer(spare),
+        *(problem, start.data_ptr(), start.size(1), grad_x.data_ptr(), _pointer(spare)),
         Kept(_pointer(states), _pointer(active), _pointer(first)),
         *map(_pointer, grad_weights or (None, None, None)),
         dtype=grad.dtype,

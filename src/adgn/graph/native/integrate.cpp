@@ -158,11 +158,12 @@ BackwardTask<T> backward_task(const Integration<T>& problem) {
 }
 
 // Points the task to what was kept of the step before `step`, and to the states before `step`.
-// For tanh the last step, which comes first, walks there from `first` and leaves marks; the others
-// walk from the nearest mark.
+// For tanh they are the states of a checkpoint and what the steps since then added. The last step,
+// which comes first, starts from `first` and stores the checkpoints; the others start from the
+// nearest one.
 template <class T>
 void recall(BackwardTask<T>& task, const Kept<T>& kept, Index step, Index steps, Index size,
-            Rows<const T> first, Rows<T> marks, Index mark_size) {
+            Rows<const T> first, Rows<T> checkpoints, Index checkpoint_size) {
     const bool tanh = task.activation == Activation::tanh;
     task.activated_before = step > 0 && tanh ? kept.states + (step - 1) * size : nullptr;
     task.active_before = step > 0 && kept.active ? kept.active + (step - 1) * size : nullptr;
@@ -171,16 +172,17 @@ void recall(BackwardTask<T>& task, const Kept<T>& kept, Index step, Index steps,
         return;
     }
     const bool at_end = step == steps - 1;
-    const Index every = (steps + mark_count) / (mark_count + 1);
-    const Index mark = at_end ? 0 : step / every;
+    const Index every = (steps + checkpoint_count) / (checkpoint_count + 1);
+    const Index checkpoint = at_end ? 0 : step / every;
     task.x = first;
-    if (mark > 0) task.x = {marks.data + (mark - 1) * mark_size, marks.origin};
-    task.activated = kept.states + mark * every * size;
-    task.walk = step - mark * every;
+    if (checkpoint > 0)
+        task.x = {checkpoints.data + (checkpoint - 1) * checkpoint_size, checkpoints.origin};
+    task.activated = kept.states + checkpoint * every * size;
+    task.steps_since = step - checkpoint * every;
     task.step_size = size;
-    task.marks = at_end ? marks : Rows<T>{nullptr, 0};
-    task.mark_every = every;
-    task.mark_size = mark_size;
+    task.checkpoints = at_end ? checkpoints : Rows<T>{nullptr, 0};
+    task.checkpoint_every = every;
+    task.checkpoint_size = checkpoint_size;
 }
 
 template <class T>
@@ -190,7 +192,7 @@ void backward_blocks(const Integration<T>& problem, const T* grad_out, Index row
     const std::vector<Index> parts = block_parts(problem, 2);
     const Index d = problem.channels, width = padded<T>(d), size = problem.nodes * width;
     const Index block_size = largest_block(problem) * width;
-    const Index per_worker = (4 + mark_count) * block_size + scratch_size(width);
+    const Index per_worker = (4 + checkpoint_count) * block_size + scratch_size(width);
     const bool tanh = Activation(problem.activation) == Activation::tanh;
     const bool shared = problem.weight_sets == 1;
     const int count = int(parts.size()) - 1;
@@ -201,9 +203,9 @@ void backward_blocks(const Integration<T>& problem, const T* grad_out, Index row
         T* r = g + block_size;
         T* r_before = r + block_size;
         T* x = r_before + block_size;
-        T* marks = x + block_size;
+        T* checkpoints = x + block_size;
         BackwardTask<T> task = backward_task(problem);
-        task.scratch = marks + mark_count * block_size;
+        task.scratch = checkpoints + checkpoint_count * block_size;
         for (Index b = parts[part]; b < parts[part + 1]; ++b) {
             const Index begin = problem.block_ptr[b], rows = problem.block_ptr[b + 1] - begin;
             task.begin = begin;
@@ -219,7 +221,8 @@ void backward_blocks(const Integration<T>& problem, const T* grad_out, Index row
                 task.weights = packed.weights(step);
                 task.r = {r, begin};
                 task.r_before = {step > 0 ? r_before : nullptr, begin};
-                recall(task, kept, step, problem.steps, size, {x, begin}, {marks, begin}, block_size);
+                recall(task, kept, step, problem.steps, size, {x, begin}, {checkpoints, begin},
+                       block_size);
                 if (grad_w_self) {
                     task.grad_weights = sums.weights(part, shared ? 0 : step);
                     task.grad_bias = sums.bias(part, shared ? 0 : step);
@@ -250,7 +253,7 @@ void backward_layers(const Integration<T>& problem, const T* grad_out, T* g, T* 
     GradientSums<T> sums(d, grad_w_self ? count : 0, 1);
     T* r = spare;
     T* r_before = spare + size;
-    T* marks = spare + 2 * size;
+    T* checkpoints = spare + 2 * size;
     auto start = [&](int part, int) {
         const Index begin = parts[part] * width, length = parts[part + 1] * width - begin;
         const Index end_step = (problem.steps - 1) * size + begin;
@@ -270,7 +273,7 @@ void backward_layers(const Integration<T>& problem, const T* grad_out, T* g, T* 
             task.g = {g, 0};
             task.r = {r, 0};
             task.r_before = {step > 0 ? r_before : nullptr, 0};
-            recall(task, kept, step, problem.steps, size, {kept.first, 0}, {marks, 0}, size);
+            recall(task, kept, step, problem.steps, size, {kept.first, 0}, {checkpoints, 0}, size);
             if (grad_w_self) {
                 task.grad_weights = sums.weights(part, 0);
                 task.grad_bias = sums.bias(part, 0);

@@ -13,8 +13,8 @@ struct Integration {
     Index channels;
     Index steps;
     Index weight_sets;     // 1: shared by all steps; steps: one set per step
-    const T* w_self;          // [weight_sets, channels, channels]
-    const T* w_neigh;    // [weight_sets, channels, channels]
+    const T* w_self;      // [weight_sets, channels, channels]
+    const T* w_neigh;     // [weight_sets, channels, channels]
     const T* bias;         // [weight_sets, channels], or null
     double epsilon;
     int activation;
@@ -37,12 +37,12 @@ template <class T>
 void integrate_forward(const Integration<T>&, const T* x, Index row_step, T* out, T* spare,
                        const Kept<T>&);
 
-// How many of the states the backward pass notes for tanh.
-constexpr Index mark_count = 3;
+// How many of the states the backward pass stores for tanh.
+constexpr Index checkpoint_count = 3;
 
-// grad_out, grad_x as x and out above. spare: [2, nodes, width], for tanh [2 + mark_count, …],
-// without blocks only. The gradients of the weights are added to what is there; null where
-// they are not needed.
+// grad_out, grad_x as x and out above. spare: [2, nodes, width], for tanh [2 + checkpoint_count,
+// nodes, width], without blocks only. The gradients of the weights are added to what is there; null
+// where they are not needed.
 template <class T>
 void integrate_backward(const Integration<T>&, const T* grad_out, Index row_step, T* grad_x,
                         T* spare, const Kept<T>&, T* grad_w_self, T* grad_w_neigh, T* grad_bias);

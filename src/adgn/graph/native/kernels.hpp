@@ -55,15 +55,15 @@ struct BackwardTask {
     T epsilon;
     Activation activation;
     Rows<const T> r;
-    // The states that the step started from; for tanh those `walk` steps earlier, and what the
-    // activation returned in these steps, each `step_size` numbers after the one before. Unless
-    // `marks.data` is null, every `mark_every`-th of the states on the way goes there, `mark_size`
-    // numbers after the one before.
+    // The states that the step started from; for tanh those `steps_since` steps earlier, and what
+    // the activation returned in these steps, each `step_size` numbers after the one before. Unless
+    // `checkpoints.data` is null, every `checkpoint_every`-th of the states between is stored there,
+    // `checkpoint_size` numbers after the one before.
     Rows<const T> x;
     const T* activated;
-    Index walk, step_size;
-    Rows<T> marks;
-    Index mark_every, mark_size;
+    Index steps_since, step_size;
+    Rows<T> checkpoints;
+    Index checkpoint_every, checkpoint_size;
     Rows<T> g;
     T* grad_weights;      // [2 channels, width], or null where they are not needed
     T* grad_bias;         // [width], or null

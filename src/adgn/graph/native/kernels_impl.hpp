@@ -86,20 +86,23 @@ ADGN_INLINE void step_before(const BackwardTask<T>& task, Index row, Index count
     slope<T>(size, task.epsilon, task.activation, g, activated, active, r);
 }
 
-// The states of a tile before the step: where they lie, or in `room`, walked to by the additions
-// of the forward pass, and so equal to the states of the forward pass.
+// The states of a tile before the step: where they lie, or in `room`, by the additions of the
+// forward pass, and so equal to the states of the forward pass.
 template <class T>
 ADGN_INLINE const T* states_before(const BackwardTask<T>& task, Index row, Index count, T* room) {
     const T* x = task.x.data + (row - task.x.origin) * task.width;
-    if (task.walk == 0) return x;
+    if (task.steps_since == 0) return x;
     const T* activated = task.activated + row * task.width;
-    T* marks = task.marks.data ? task.marks.data + (row - task.marks.origin) * task.width : nullptr;
+    T* checkpoints = nullptr;
+    if (task.checkpoints.data)
+        checkpoints = task.checkpoints.data + (row - task.checkpoints.origin) * task.width;
     for (Index i = 0; i < count * task.width; i += lanes<T>) {
         Vector<T> state = load<T>(x + i);
-        for (Index step = 0; step < task.walk; ++step) {
+        for (Index step = 0; step < task.steps_since; ++step) {
             state = state + splat<T>(task.epsilon) * load<T>(activated + step * task.step_size + i);
-            if (marks && (step + 1) % task.mark_every == 0)
-                store<T>(marks + step / task.mark_every * task.mark_size + i, state);
+            if (checkpoints && (step + 1) % task.checkpoint_every == 0)
+                store<T>(checkpoints + step / task.checkpoint_every * task.checkpoint_size + i,
+                         state);
         }
         store<T>(room + i, state);
     }

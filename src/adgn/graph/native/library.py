@@ -25,19 +25,10 @@ class Integration(Structure):
     """`Integration` of integrate.hpp."""
 
     _fields_ = (
-        ("matrix", Matrix),
-        ("nodes", c_int64),
-        ("channels", c_int64),
-        ("steps", c_int64),
-        ("weight_sets", c_int64),
-        ("w_self", c_void_p),
-        ("w_neigh", c_void_p),
-        ("bias", c_void_p),
-        ("epsilon", c_double),
-        ("activation", c_int),
-        ("block_ptr", c_void_p),
-        ("blocks", c_int64),
-        ("threads", c_int),
+        *(("matrix", Matrix), ("nodes", c_int64), ("channels", c_int64), ("steps", c_int64)),
+        *(("weight_sets", c_int64), ("w_self", c_void_p), ("w_neigh", c_void_p)),
+        *(("bias", c_void_p), ("epsilon", c_double), ("activation", c_int)),
+        *(("block_ptr", c_void_p), ("blocks", c_int64), ("threads", c_int)),
     )
 
 
@@ -58,10 +49,10 @@ _PROTOTYPES: dict[str, list[Any]] = {
 _TYPED_PROTOTYPES: dict[str, list[Any]] = {
     "adgn_multiply": [POINTER(Matrix), c_int64, c_int64, c_void_p, c_void_p, c_int],
     "adgn_forward": [POINTER(Integration), c_void_p, c_int64] + [c_void_p] * 2 + [POINTER(Kept)],
-    "adgn_backward": [POINTER(Integration), c_void_p, c_int64]
-    + [c_void_p] * 2
-    + [POINTER(Kept)]
-    + [c_void_p] * 3,
+    "adgn_backward": [
+        *(POINTER(Integration), c_void_p, c_int64, c_void_p, c_void_p, POINTER(Kept)),
+        *(c_void_p, c_void_p, c_void_p),
+    ],
     "adgn_tanh": [c_int64, c_void_p, c_void_p],
 }
 
@@ -109,11 +100,7 @@ class NativeLibrary:
         return result
 
     def _join_team_of_torch(self) -> bool:
-        """Runs on the threads of the OpenMP runtime that torch itself is linked to.
-
-        A second runtime, or threads of our own, would compete with torch's, which keep
-        spinning for a while after each of its operations.
-        """
+        """Runs on torch's own OpenMP threads: others would compete with them."""
         self._library.adgn_use_team.argtypes = [c_void_p]
         self._library.adgn_use_team.restype = None
         try:

@@ -8,13 +8,5 @@ from adgn.nn.conv.ggnn import GatedGraphConv
 from adgn.nn.conv.gin import GINConv, GINEConv
 from adgn.nn.conv.graphsage import SAGEConv
 
-__all__ = [
-    "GATConv",
-    "GCN2Conv",
-    "GCNConv",
-    "GINConv",
-    "GINEConv",
-    "GatedGraphConv",
-    "GraphConvolution",
-    "SAGEConv",
-]
+__all__ = ["GATConv", "GCN2Conv", "GCNConv", "GINConv", "GINEConv", "GatedGraphConv"]
+__all__ += ["GraphConvolution", "SAGEConv"]

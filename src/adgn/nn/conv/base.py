@@ -2,17 +2,9 @@
 
 from torch import Tensor
 
-from adgn.graph import (
-    Adjacency,
-    EdgeOperator,
-    Operator,
-    edge_list,
-    edge_operator,
-    graph_operator,
-)
-from adgn.graph.checks import check_edge_attr
+from adgn.graph import Adjacency, EdgeOperator, Operator, edge_list, edge_operator, graph_operator
+from adgn.graph.checks import check_edge_attr, is_traced
 from adgn.graph.layout import Normalization
-from adgn.graph.tracing import is_traced
 
 
 def scaled(number: Tensor, x: Tensor) -> Tensor:
@@ -52,13 +44,8 @@ class GraphConvolution:
             return edge_operator(
                 edge_index, edge_weight, normalization=self.normalization, like=x, mask=mask
             )
-        return graph_operator(
-            edge_index,
-            edge_weight,
-            num_nodes=x.size(-2),
-            normalization=self.normalization,
-            like=x,
-        )
+        nodes, kind = x.size(-2), self.normalization
+        return graph_operator(edge_index, edge_weight, num_nodes=nodes, normalization=kind, like=x)
 
     def edge_mask(self) -> Tensor | None:
         """What PyG's `Explainer` multiplies the messages of the edges with, `[E]`, if it does."""
@@ -68,11 +55,7 @@ class GraphConvolution:
         return mask.sigmoid() if self._apply_sigmoid else mask  # type: ignore[attr-defined]
 
     def edges(
-        self,
-        x: Tensor,
-        edge_index: Adjacency,
-        edge_weight: Tensor | None,
-        edge_attr: Tensor | None,
+        self, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None, edge_attr: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         """Edge list and edge features, checked, for a layer with `edge_dim` features per edge."""
         layer = type(self).__name__

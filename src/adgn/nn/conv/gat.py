@@ -8,9 +8,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from adgn.graph import Adjacency, Operator, edges_with_loops
-from adgn.graph.checks import check_count
+from adgn.graph.checks import check_count, is_traced
 from adgn.graph.layout import Normalization
-from adgn.graph.tracing import is_traced
 from adgn.nn.conv.base import GraphConvolution
 
 
@@ -38,13 +37,10 @@ class GATConv(GraphConvolution, pyg.GATConv):  # type: ignore[misc]
             $\mathbf{a}_3^\top \mathbf{U} \mathbf{e}_{uj}$; `None` for a graph without.
         bias: Whether there is a $\mathbf{b}$.
 
-    Shapes:
-        - **input:** states `[N, in_channels]`, graph, edge weights `[E]` (optional) or edge
-          features `[E, edge_dim]`
-        - **output:** `[N, out_channels]`
+    Shapes: states `[N, in_channels]`, graph, edge weights `[E]` (optional) or edge features `[E,
+    edge_dim]` → `[N, out_channels]`.
 
     Example:
-        >>> import torch
         >>> GATConv(3, 4, heads=2)(torch.randn(2, 3), torch.tensor([[0], [1]])).shape
         torch.Size([2, 4])
     """
@@ -69,17 +65,10 @@ class GATConv(GraphConvolution, pyg.GATConv):  # type: ignore[misc]
                 f"heads={heads} does not divide out_channels={out_channels}; the heads' outputs "
                 "stand next to each other, so choose a divisor, or concat=False for their mean"
             )
-        super().__init__(
-            in_channels,
-            out_channels // heads if concat else out_channels,
-            heads=heads,
-            concat=concat,
-            negative_slope=negative_slope,
-            dropout=attention_dropout,
-            add_self_loops=False,  # they are in the graph once and for all
-            edge_dim=edge_dim,
-            bias=bias,
-        )
+        sizes = (in_channels, out_channels // heads if concat else out_channels)
+        attention = (heads, concat, negative_slope, attention_dropout)
+        # Self loops are in the graph once and for all.
+        super().__init__(*sizes, *attention, add_self_loops=False, edge_dim=edge_dim, bias=bias)
 
     def forward(
         self,
@@ -148,13 +137,8 @@ class GATConv(GraphConvolution, pyg.GATConv):  # type: ignore[misc]
     ) -> Tensor:
         r"""$\alpha$ for each pair of target and source and each head, `[pairs, heads]`.
 
-        Args:
-            sent: What nodes send, `[N, heads, channels]`.
-            target: `[pairs]`.
-            source: `[pairs]`.
-            weight: How often a pair counts, `[pairs, 1]`.
-            edge_alpha: Added to the logits, `[pairs, heads]`.
-            mask: Which pairs have weight 0, `[pairs, 1]`; `None`: no pair has.
+        `sent` is `[N, heads, channels]`; `weight` says how often a pair counts and `mask` which
+        ones have weight 0, `[pairs, 1]`; `edge_alpha` is added to the logits, `[pairs, heads]`.
         """
         alpha_src = (sent * self.att_src).sum(-1)
         alpha_dst = (sent * self.att_dst).sum(-1)

@@ -22,9 +22,8 @@ class GCNConv(GraphConvolution, pyg.GCNConv):  # type: ignore[misc]
         improved: Self loops of weight 2.
         bias: Whether there is a $\mathbf{b}$.
 
-    Shapes:
-        - **input:** states `[..., N, in_channels]`, graph, edge weights `[E]` (optional)
-        - **output:** `[..., N, out_channels]`
+    Shapes: states `[..., N, in_channels]`, graph, edge weights `[E]` (optional) → `[..., N,
+    out_channels]`.
 
     Example:
         >>> import torch

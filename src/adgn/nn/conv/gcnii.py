@@ -23,13 +23,10 @@ class GCN2Conv(GraphConvolution, pyg.GCN2Conv):  # type: ignore[misc]
         layer: The number $\ell$ of the layer, from 1; needed with `theta`.
         shared_weights: `False`: a second matrix for the part of $\mathbf{X}^0$ (GCNII*).
 
-    Shapes:
-        - **input:** states `[N, channels]`, first states `[N, channels]`, graph, edge weights
-          `[E]` (optional)
-        - **output:** `[N, channels]`
+    Shapes: states `[N, channels]`, first states `[N, channels]`, graph, edge weights `[E]`
+    (optional) → `[N, channels]`.
 
     Example:
-        >>> import torch
         >>> x = torch.randn(2, 3)
         >>> GCN2Conv(3, alpha=0.1)(x, x, torch.tensor([[0], [1]])).shape
         torch.Size([2, 3])

@@ -24,9 +24,7 @@ class GatedGraphConv(GraphConvolution, pyg.GatedGraphConv):  # type: ignore[misc
         num_layers: How many steps.
         bias: Whether the GRU has biases.
 
-    Shapes:
-        - **input:** states `[N, channels]`, graph, edge weights `[E]` (optional)
-        - **output:** `[N, channels]`
+    Shapes: states `[N, channels]`, graph, edge weights `[E]` (optional) → `[N, channels]`.
 
     Example:
         >>> import torch

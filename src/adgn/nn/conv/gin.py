@@ -45,12 +45,9 @@ class GINConv(GraphConvolution, pyg.GINConv):  # type: ignore[misc]
             normalisation and ReLU.
         train_eps: Whether $\eta$ is learned; it starts at 0.
 
-    Shapes:
-        - **input:** states `[N, in_channels]`, graph, edge weights `[E]` (optional)
-        - **output:** `[N, out_channels]`
+    Shapes: states `[N, in_channels]`, graph, edge weights `[E]` (optional) → `[N, out_channels]`.
 
     Example:
-        >>> import torch
         >>> GINConv(3, 4)(torch.randn(2, 3), torch.tensor([[0], [1]])).shape
         torch.Size([2, 4])
     """
@@ -91,12 +88,9 @@ class GINEConv(GraphConvolution, pyg.GINEConv):  # type: ignore[misc]
         mlp: $h$, see `GINConv`.
         train_eps: Whether $\eta$ is learned; it starts at 0.
 
-    Shapes:
-        - **input:** states `[N, in_channels]`, graph, edge features `[E, edge_dim]`
-        - **output:** `[N, out_channels]`
+    Shapes: states `[N, in_channels]`, graph, edge features `[E, edge_dim]` → `[N, out_channels]`.
 
     Example:
-        >>> import torch
         >>> conv = GINEConv(3, 4, edge_dim=2)
         >>> conv(torch.randn(2, 3), torch.tensor([[0], [1]]), edge_attr=torch.randn(1, 2)).shape
         torch.Size([2, 4])

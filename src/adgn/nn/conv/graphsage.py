@@ -27,9 +27,8 @@ class SAGEConv(GraphConvolution, pyg.SAGEConv):  # type: ignore[misc]
         normalize: Whether outputs are divided by their Euclidean norm.
         bias: Whether there is a $\mathbf{b}$.
 
-    Shapes:
-        - **input:** states `[..., N, in_channels]`, graph, edge weights `[E]` (optional)
-        - **output:** `[..., N, out_channels]`
+    Shapes: states `[..., N, in_channels]`, graph, edge weights `[E]` (optional) → `[..., N,
+    out_channels]`.
 
     Example:
         >>> import torch
@@ -47,14 +46,7 @@ class SAGEConv(GraphConvolution, pyg.SAGEConv):  # type: ignore[misc]
         normalize: bool = False,
         bias: bool = True,
     ) -> None:
-        super().__init__(
-            in_channels,
-            out_channels,
-            aggr=aggr,
-            root_weight=root_weight,
-            normalize=normalize,
-            bias=bias,
-        )
+        super().__init__(in_channels, out_channels, aggr, normalize, root_weight, bias=bias)
         self.normalization: Normalization = "mean" if aggr == "mean" else "none"
 
     def forward(

@@ -13,17 +13,5 @@ from adgn.nn.models.grand import GRAND
 from adgn.nn.models.graphsage import GraphSAGE
 from adgn.nn.models.mlp import MLP
 
-__all__ = [
-    "ADGN",
-    "APPNP",
-    "DAGNN",
-    "DGC",
-    "GAT",
-    "GCN",
-    "GCNII",
-    "GGNN",
-    "GIN",
-    "GRAND",
-    "MLP",
-    "GraphSAGE",
-]
+__all__ = ["ADGN", "APPNP", "DAGNN", "DGC", "GAT", "GCN", "GCNII", "GGNN", "GIN", "GRAND", "MLP"]
+__all__ += ["GraphSAGE"]

@@ -10,6 +10,7 @@ from adgn.graph import Adjacency
 from adgn.nn.antisymmetric import AntiSymmetricConv, as_one_integration, integrate_layers
 from adgn.nn.checkpointing import Memory, checkpointed
 from adgn.nn.conv import GraphConvolution
+from adgn.nn.integrators import Integrator
 from adgn.nn.network import Model
 from adgn.nn.registry import ModelOptions, register_model
 from adgn.nn.resolve import Activation
@@ -18,15 +19,7 @@ from adgn.nn.resolve import Activation
 class AntiSymmetricPropagation(nn.Module):
     """`num_layers` anti-symmetric updates, with shared or layer-dependent weights.
 
-    Args:
-        channels: The size of a node's state.
-        num_layers: How many updates.
-        phi: The aggregation, see `AntiSymmetricConv`. A module (rather than a name)
-            works with `weight_sharing=True` only, as there is just one of it.
-        weight_sharing: One set of weights for all layers, or one per layer.
-        train_recurrent: `False` keeps W, V and b at their initial values.
-        **options: `epsilon`, `gamma`, `act`, `bias`, `phi_kwargs` and `memory` of
-            `AntiSymmetricConv`.
+    The arguments are those of [`ADGN`][adgn.nn.ADGN] and of `AntiSymmetricConv`.
     """
 
     def __init__(
@@ -113,6 +106,9 @@ class ADGNOptions(ModelOptions):
     memory: Literal["full", "checkpoint"] = Field(
         "full", description="what is kept for the gradient; `checkpoint` keeps far less"
     )
+    integrator: str | Integrator = Field(
+        "euler", description="how the differential equation is stepped: `euler`, or a table"
+    )
     edge_dim: int | None = Field(
         None, ge=1, description="features per edge, for a Φ that reads them (`gine`, `gat`)"
     )
@@ -128,7 +124,6 @@ class ADGNOptions(ModelOptions):
     rule=r"\mathbf{x}_u^\ell = \mathbf{x}_u^{\ell-1} + \epsilon\, \sigma\left((\mathbf{W} - "
     r"\mathbf{W}^\top - \gamma \mathbf{I})\, \mathbf{x}_u^{\ell-1} + "
     r"\Phi(\mathbf{X}^{\ell-1}, \mathcal{N}_u) + \mathbf{b}\right)",
-    hops_per_layer=1,
     memory="nd",
     time="nd^2 + md",
     options=ADGNOptions,
@@ -163,10 +158,10 @@ class ADGN(Model):
         gamma: The diffusion $\gamma \ge 0$.
         act: The activation $\sigma$.
         bias: Whether there is a $\mathbf{b}$.
-        memory: What is kept for the gradient: `"full"`, or far less with `"checkpoint"`, see
-            `AntiSymmetricConv`.
-        train_recurrent: `False` is the randomised variant: W, V and b stay as initialised and
-            only encoder and readout are trained.
+        memory: What is kept for the gradient: `"full"`, or far less with `"checkpoint"`.
+        integrator: A name from `adgn.nn.integrators.INTEGRATORS` (`"euler"`, the update above) or a
+            table.
+        train_recurrent: `False` is the randomised variant: only encoder and readout are trained.
         edge_dim: Features per edge, for a `phi` that reads them (`"gine"`, `"gat"`).
         phi_kwargs: More options for a `phi` given by name.
         level: `"node"` or `"graph"`.
@@ -174,10 +169,8 @@ class ADGN(Model):
         readout: `"linear"`, `"mlp"` or `"none"`.
         dropout: The share of entries dropped, while training, of the first and of the last states.
 
-    Shapes:
-        - **input:** features `[N, in_channels]`, graph, edge weights `[E]` (optional), graph
-          numbers `[N]` (at graph level)
-        - **output:** `[N, out_channels]` or `[graphs, out_channels]`
+    Shapes: features `[N, in_channels]`, graph, edge weights `[E]` (optional), graph numbers `[N]`
+    (at graph level) → `[N, out_channels]` or `[graphs, out_channels]`.
 
     Example:
         >>> import torch
@@ -193,9 +186,7 @@ class ADGN(Model):
     @staticmethod
     def build_propagation(channels: int, num_layers: int, options: ADGNOptions) -> nn.Module:
         """The updates."""
-        given = {name: getattr(options, name) for name in ADGNOptions.model_fields}
-        for name in ModelOptions.model_fields:
-            del given[name]
+        given = options.beyond(ModelOptions)
         edge_dim = given.pop("edge_dim")
         if edge_dim is not None:
             given["phi_kwargs"] = {**(given["phi_kwargs"] or {}), "edge_dim": edge_dim}

@@ -3,15 +3,15 @@
 from collections.abc import Iterator
 
 from pydantic import Field
-from torch import Tensor, nn
+from torch import Tensor
 
 from adgn.graph import Operator
-from adgn.nn.models.diffusion import Diffusion, PredictThenPropagateOptions
+from adgn.nn.models.diffusion import Diffusion, PropagationOptions
 from adgn.nn.network import Model
 from adgn.nn.registry import register_model
 
 
-class APPNPOptions(PredictThenPropagateOptions):
+class APPNPOptions(PropagationOptions):
     """The options of APPNP."""
 
     alpha: float = Field(0.1, ge=0, le=1, description="the teleport probability α")
@@ -20,7 +20,7 @@ class APPNPOptions(PredictThenPropagateOptions):
 class APPNPPropagation(Diffusion):
     """The activation, then PageRank."""
 
-    def __init__(self, num_layers: int, options: APPNPOptions) -> None:
+    def __init__(self, channels: int, num_layers: int, options: APPNPOptions) -> None:
         super().__init__(num_layers, "gcn", options.act)
         self.alpha = options.alpha
 
@@ -42,7 +42,6 @@ class APPNPPropagation(Diffusion):
     paper="https://arxiv.org/abs/1810.05997",
     rule=r"\mathbf{X}^\ell = (1 - \alpha) \hat{\mathbf{A}} \mathbf{X}^{\ell-1} + "
     r"\alpha\, \sigma(\mathbf{X}^0)",
-    hops_per_layer=1,
     memory="1",
     time="md",
     options=APPNPOptions,
@@ -52,7 +51,4 @@ class APPNPPropagation(Diffusion):
 class APPNP(Model):
     """Approximate personalised propagation of neural predictions."""
 
-    @staticmethod
-    def build_propagation(channels: int, num_layers: int, options: APPNPOptions) -> nn.Module:
-        """The propagation."""
-        return APPNPPropagation(num_layers, options)
+    build_propagation = APPNPPropagation

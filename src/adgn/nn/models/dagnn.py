@@ -6,19 +6,15 @@ import torch
 from torch import Tensor, nn
 
 from adgn.graph import Operator
-from adgn.nn.models.diffusion import Diffusion, PredictThenPropagateOptions
+from adgn.nn.models.diffusion import Diffusion, PropagationOptions
 from adgn.nn.network import Model
 from adgn.nn.registry import register_model
-
-
-class DAGNNOptions(PredictThenPropagateOptions):
-    """The options of DAGNN."""
 
 
 class DAGNNPropagation(Diffusion):
     """The activation, the depths, and how much of each a node keeps."""
 
-    def __init__(self, channels: int, num_layers: int, options: DAGNNOptions) -> None:
+    def __init__(self, channels: int, num_layers: int, options: PropagationOptions) -> None:
         super().__init__(num_layers, "gcn", options.act)
         self.score = nn.Linear(channels, 1)
 
@@ -39,17 +35,13 @@ class DAGNNPropagation(Diffusion):
     rule=r"\mathbf{x}_u^L = \sum_{\ell=0}^{L} \mathrm{sigmoid}(\mathbf{s}^\top "
     r"\mathbf{h}_u^\ell + c)\, "
     r"\mathbf{h}_u^\ell,\quad \mathbf{H}^\ell = \hat{\mathbf{A}}^\ell \sigma(\mathbf{X}^0)",
-    hops_per_layer=1,
     memory="nd",
     time="nd + md",
-    options=DAGNNOptions,
+    options=PropagationOptions,
     note="The scores are read from the hidden states, and the readout comes after; the DAGNN paper "
     "scores class predictions.",
 )
 class DAGNN(Model):
     """Deep adaptive graph network."""
 
-    @staticmethod
-    def build_propagation(channels: int, num_layers: int, options: DAGNNOptions) -> nn.Module:
-        """The propagation."""
-        return DAGNNPropagation(channels, num_layers, options)
+    build_propagation = DAGNNPropagation

@@ -5,7 +5,7 @@ from typing import Literal
 
 import torch
 from pydantic import Field
-from torch import Tensor, nn
+from torch import Tensor
 
 from adgn.graph import Operator
 from adgn.nn.models.diffusion import Diffusion
@@ -30,7 +30,7 @@ class DGCOptions(ModelOptions):
 class DGCPropagation(Diffusion):
     """The diffusion, and the activation at its end."""
 
-    def __init__(self, num_layers: int, options: DGCOptions) -> None:
+    def __init__(self, channels: int, num_layers: int, options: DGCOptions) -> None:
         super().__init__(num_layers, "gcn-improved" if options.improved else "gcn", options.act)
         self.epsilon = options.epsilon
         self.diffusion = options.diffusion
@@ -55,7 +55,6 @@ class DGCPropagation(Diffusion):
     paper="https://arxiv.org/abs/2102.10739",
     rule=r"\mathbf{X}^L = \sigma((\mathbf{I} - \epsilon \mathbf{M})^L \mathbf{X}^0),\quad "
     r"\mathbf{M} = \hat{\mathbf{A}} \text{ or } \mathbf{I} - \hat{\mathbf{A}}",
-    hops_per_layer=1,
     memory="1",
     time="md",
     options=DGCOptions,
@@ -66,7 +65,4 @@ class DGCPropagation(Diffusion):
 class DGC(Model):
     """Decoupled graph convolution."""
 
-    @staticmethod
-    def build_propagation(channels: int, num_layers: int, options: DGCOptions) -> nn.Module:
-        """The diffusion."""
-        return DGCPropagation(num_layers, options)
+    build_propagation = DGCPropagation

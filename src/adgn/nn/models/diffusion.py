@@ -1,4 +1,4 @@
-"""What models without weights in their steps share: one operator, applied again and again."""
+"""One operator, applied again and again, which many models share."""
 
 from abc import ABC, abstractmethod
 from collections import deque
@@ -14,7 +14,7 @@ from adgn.nn.registry import ModelOptions
 from adgn.nn.resolve import Activation, resolve_activation
 
 
-class PredictThenPropagateOptions(ModelOptions):
+class PropagationOptions(ModelOptions):
     """The options of models that apply an activation once and then only propagate."""
 
     act: str | Activation | None = Field("relu", description="activation after the encoder")

@@ -33,7 +33,6 @@ class GATOptions(StackOptions):
     r"\mathbf{W}_\ell \mathbf{x}_j^{\ell-1} + \mathbf{b}_\ell\Big),\quad "
     r"\alpha_{uj} \propto w_{uj} \exp \mathrm{LeakyReLU}(\mathbf{a}_1^\top \mathbf{W}_\ell "
     r"\mathbf{x}_u^{\ell-1} + \mathbf{a}_2^\top \mathbf{W}_\ell \mathbf{x}_j^{\ell-1})",
-    hops_per_layer=1,
     memory="nd + m",
     time="nd^2 + md",
     options=GATOptions,
@@ -45,16 +44,6 @@ class GAT(Model):
     @staticmethod
     def build_propagation(channels: int, num_layers: int, options: GATOptions) -> nn.Module:
         """The layers in a row."""
-        layers: list[nn.Module] = [
-            GATConv(
-                channels,
-                channels,
-                heads=options.heads,
-                concat=options.concat,
-                negative_slope=options.negative_slope,
-                attention_dropout=options.attention_dropout,
-                edge_dim=options.edge_dim,
-            )
-            for _ in range(num_layers)
-        ]
+        own = options.beyond(StackOptions)
+        layers = [GATConv(channels, channels, **own) for _ in range(num_layers)]
         return Stack(layers, channels, options)

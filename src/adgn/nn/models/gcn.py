@@ -22,7 +22,6 @@ class GCNOptions(StackOptions):
     rule=r"\mathbf{X}^\ell = \sigma(\hat{\mathbf{A}} \mathbf{X}^{\ell-1} \mathbf{W}_\ell^\top + "
     r"\mathbf{b}_\ell),\quad \hat{\mathbf{A}} = \hat{\mathbf{D}}^{-1/2} (\mathbf{A} + \mathbf{I}) "
     r"\hat{\mathbf{D}}^{-1/2}",
-    hops_per_layer=1,
     memory="nd",
     time="nd^2 + md",
     options=GCNOptions,
@@ -33,7 +32,6 @@ class GCN(Model):
     @staticmethod
     def build_propagation(channels: int, num_layers: int, options: GCNOptions) -> nn.Module:
         """The layers in a row."""
-        layers: list[nn.Module] = [
-            GCNConv(channels, channels, improved=options.improved) for _ in range(num_layers)
-        ]
+        own = options.beyond(StackOptions)
+        layers = [GCNConv(channels, channels, **own) for _ in range(num_layers)]
         return Stack(layers, channels, options)

@@ -1,9 +1,7 @@
 """GCNII: graph convolutions with initial residual and identity mapping."""
 
-from typing import Any
-
 from pydantic import Field
-from torch import Tensor, nn
+from torch import nn
 
 from adgn.nn.conv import GCN2Conv
 from adgn.nn.models.baseline import Stack, StackOptions
@@ -23,17 +21,6 @@ class GCNIIOptions(StackOptions):
     )
 
 
-class GCNIIPropagation(Stack):
-    """Layers that are given the first states too."""
-
-    def apply_layer(
-        self, layer: nn.Module, x: Tensor, first: Tensor, graph: dict[str, Any]
-    ) -> Tensor:
-        """One layer, without activation."""
-        h: Tensor = layer(x, first, **graph)
-        return h
-
-
 @register_model(
     "gcnii",
     title="GCNII",
@@ -41,12 +28,11 @@ class GCNIIPropagation(Stack):
     rule=r"\mathbf{X}^\ell = \sigma\big(((1 - \alpha) \hat{\mathbf{A}} \mathbf{X}^{\ell-1} + "
     r"\alpha \mathbf{X}^0) ((1 - \beta_\ell) \mathbf{I} + \beta_\ell \mathbf{W}_\ell)\big),\quad "
     r"\beta_\ell = \log(\theta / \ell + 1)",
-    hops_per_layer=1,
     memory="nd",
     time="nd^2 + md",
     options=GCNIIOptions,
     note="The paper's experiments use $\\beta_\\ell = 1$ and tanh; usual are `theta=0.5` and "
-    "`act='relu'`. With `alpha=1` no neighbour is heard.",
+    "`act='relu'`. With `alpha=1` no state depends on other nodes.",
 )
 class GCNII(Model):
     """Graph convolutional network with initial residual and identity mapping."""
@@ -54,14 +40,7 @@ class GCNII(Model):
     @staticmethod
     def build_propagation(channels: int, num_layers: int, options: GCNIIOptions) -> nn.Module:
         """The layers in a row."""
-        layers: list[nn.Module] = [
-            GCN2Conv(
-                channels,
-                options.alpha,
-                theta=options.theta,
-                layer=None if options.theta is None else number,
-                shared_weights=options.shared_weights,
-            )
-            for number in range(1, num_layers + 1)
-        ]
-        return GCNIIPropagation(layers, channels, options)
+        own = options.beyond(StackOptions)
+        numbers = [None if options.theta is None else n + 1 for n in range(num_layers)]
+        layers = [GCN2Conv(channels, layer=number, **own) for number in numbers]
+        return Stack(layers, channels, options, first_states=True)

@@ -1,10 +1,13 @@
 """GGNN: gated graph networks."""
 
+from collections.abc import Iterator
+
 from pydantic import Field
 from torch import Tensor, nn
 
-from adgn.graph import Adjacency
+from adgn.graph import Operator
 from adgn.nn.conv import GatedGraphConv
+from adgn.nn.models.diffusion import Diffusion
 from adgn.nn.network import Model
 from adgn.nn.registry import ModelOptions, register_model
 
@@ -16,36 +19,27 @@ class GGNNOptions(ModelOptions):
     bias: bool = Field(True, description="whether the GRU has biases")
 
 
-class GGNNPropagation(nn.Module):
+class GGNNPropagation(Diffusion):
     """Gated steps, with one GRU for all of them or one for each."""
 
-    edge_dim = None
-
     def __init__(self, channels: int, num_layers: int, options: GGNNOptions) -> None:
-        super().__init__()
+        super().__init__(num_layers, "none", act=None)
         steps = [num_layers] if options.shared_gru else [1] * num_layers
         self.layers = nn.ModuleList(
             GatedGraphConv(channels, count, bias=options.bias) for count in steps
         )
 
-    def forward(
-        self, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None
-    ) -> Tensor:
-        """The states after all steps."""
-        operator = self.layers[0].operator(x, edge_index, edge_weight)  # type: ignore[operator]
-        for layer in self.layers:
-            x = layer(x, operator)
-        return x
+    def edge_mask(self) -> Tensor | None:
+        """See `GraphConvolution`; PyG puts it on the layers."""
+        mask: Tensor | None = self.layers[0].edge_mask()  # type: ignore[operator]
+        return mask
 
-    def trajectory(
-        self, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None
-    ) -> list[Tensor]:
-        """`x` and the states after each step, the last as `forward`."""
-        operator = self.layers[0].operator(x, edge_index, edge_weight)  # type: ignore[operator]
-        states = [x]
+    def steps(self, x: Tensor, operator: Operator) -> Iterator[Tensor]:
+        """The states after each step."""
         for layer in self.layers:
-            states.extend(layer.steps(states[-1], operator))  # type: ignore[operator]
-        return states
+            for state in layer.steps(x, operator):  # type: ignore[operator]
+                x = state
+                yield x
 
 
 @register_model(
@@ -54,7 +48,6 @@ class GGNNPropagation(nn.Module):
     paper="https://arxiv.org/abs/1511.05493",
     rule=r"\mathbf{x}_u^\ell = \mathrm{GRU}\Big(\sum_{j \in \mathcal{N}_u} w_{uj} \mathbf{W}_\ell "
     r"\mathbf{x}_j^{\ell-1},\ \mathbf{x}_u^{\ell-1}\Big)",
-    hops_per_layer=1,
     memory="nd",
     time="nd^2 + md",
     options=GGNNOptions,
@@ -62,7 +55,4 @@ class GGNNPropagation(nn.Module):
 class GGNN(Model):
     """Gated graph network."""
 
-    @staticmethod
-    def build_propagation(channels: int, num_layers: int, options: GGNNOptions) -> nn.Module:
-        """The gated steps."""
-        return GGNNPropagation(channels, num_layers, options)
+    build_propagation = GGNNPropagation

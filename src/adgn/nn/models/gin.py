@@ -27,7 +27,6 @@ class GINOptions(StackOptions):
     paper="https://arxiv.org/abs/1810.00826",
     rule=r"\mathbf{x}_u^\ell = \sigma\Big(h_\ell\Big((1 + \eta_\ell)\, \mathbf{x}_u^{\ell-1} + "
     r"\sum_{j \in \mathcal{N}_u} w_{uj} \mathbf{x}_j^{\ell-1}\Big)\Big)",
-    hops_per_layer=1,
     memory="nd",
     time="nd^2 + md",
     options=GINOptions,
@@ -41,17 +40,9 @@ class GIN(Model):
     @staticmethod
     def build_propagation(channels: int, num_layers: int, options: GINOptions) -> nn.Module:
         """The layers in a row."""
-        layers = [_layer(channels, options) for _ in range(num_layers)]
+        own = options.beyond(StackOptions)
+        kind = GINConv if own["edge_dim"] is None else GINEConv
+        if kind is GINConv:
+            del own["edge_dim"]
+        layers = [kind(channels, channels, **own) for _ in range(num_layers)]
         return Stack(layers, channels, options)
-
-
-def _layer(channels: int, options: GINOptions) -> nn.Module:
-    if options.edge_dim is None:
-        return GINConv(channels, channels, mlp=options.mlp, train_eps=options.train_eps)
-    return GINEConv(
-        channels,
-        channels,
-        edge_dim=options.edge_dim,
-        mlp=options.mlp,
-        train_eps=options.train_eps,
-    )

@@ -82,20 +82,17 @@ class GRANDPropagation(nn.Module):
     def trajectory(
         self, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None
     ) -> list[Tensor]:
-        """`x` and the states after each step, the last as `forward`.
-
-        Gradients go through the steps: the adjoint method knows none between two of them.
-        """
+        """`x` and the states after each step, the last as `forward`; gradients go through them."""
         from torchdiffeq import odeint
 
         operator = self.rate.attention.operator(x, edge_index, edge_weight)
+        times = torch.tensor([0.0, self.epsilon], dtype=x.dtype, device=x.device)
         states = [x]
         for _ in range(self.num_layers):
-            times = torch.tensor([0.0, self.epsilon], dtype=x.dtype, device=x.device)
             step = odeint(lambda _, s: self.rate(s, operator), states[-1], times, method="rk4")
             states.append(step[-1])
-        last = states[-1] if self.act is None else self.act(states[-1])
-        return [*states[:-1], last]
+        last = states.pop()
+        return [*states, last if self.act is None else self.act(last)]
 
     def extra_repr(self) -> str:
         """The settings, for `repr`."""
@@ -119,7 +116,4 @@ class GRANDPropagation(nn.Module):
 class GRAND(Model):
     """Graph neural diffusion, as configured in the A-DGN paper's experiments."""
 
-    @staticmethod
-    def build_propagation(channels: int, num_layers: int, options: GRANDOptions) -> nn.Module:
-        """The diffusion."""
-        return GRANDPropagation(channels, num_layers, options)
+    build_propagation = GRANDPropagation

@@ -26,7 +26,6 @@ class GraphSAGEOptions(StackOptions):
     rule=r"\mathbf{x}_u^\ell = \sigma\Big(\mathbf{W}_\ell \mathbf{x}_u^{\ell-1} + "
     r"\mathbf{V}_\ell \operatorname*{mean}_{j \in \mathcal{N}_u} \mathbf{x}_j^{\ell-1} + "
     r"\mathbf{b}_\ell\Big)",
-    hops_per_layer=1,
     memory="nd",
     time="nd^2 + md",
     options=GraphSAGEOptions,
@@ -37,14 +36,6 @@ class GraphSAGE(Model):
     @staticmethod
     def build_propagation(channels: int, num_layers: int, options: GraphSAGEOptions) -> nn.Module:
         """The layers in a row."""
-        layers: list[nn.Module] = [
-            SAGEConv(
-                channels,
-                channels,
-                aggr=options.aggr,
-                root_weight=options.root_weight,
-                normalize=options.normalize,
-            )
-            for _ in range(num_layers)
-        ]
+        own = options.beyond(StackOptions)
+        layers = [SAGEConv(channels, channels, **own) for _ in range(num_layers)]
         return Stack(layers, channels, options)

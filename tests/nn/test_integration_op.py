@@ -6,7 +6,7 @@ import torch
 
 from adgn.graph import graph_operator
 from adgn.graph.checks import NonFiniteError
-from adgn.nn import ops
+from adgn.nn import integration
 from adgn.nn.integration import integrate
 from tests.graphs import edges
 
@@ -38,7 +38,7 @@ def test_it_is_the_integration(activation, sets, bias, memory):
         num_steps=5,
         memory=memory,
     )
-    found, _ = ops.integrate(*tensors, EDGES, None, *settings, True)
+    found, _ = integration.integrate_op(*tensors, EDGES, None, *settings, True)
     torch.testing.assert_close(found, expected, rtol=0, atol=0)
     wanted = [t for t in tensors if t is not None]
     torch.testing.assert_close(
@@ -53,36 +53,36 @@ def test_it_is_the_integration(activation, sets, bias, memory):
 def test_torch_finds_it_well_made(bias):
     arguments = (*inputs(3, bias), EDGES, None, "gcn", 0.1, "tanh", 3, "full", True)
     checks = ("test_schema", "test_autograd_registration", "test_faketensor")
-    torch.library.opcheck(ops.integrate, arguments, test_utils=checks)
+    torch.library.opcheck(integration.integrate_op, arguments, test_utils=checks)
     x, *weights = [t if t is None else t.detach() for t in inputs(3, bias)]
     rest = (EDGES, None, "gcn", 0.1, "tanh", 3, "full")
     backward = (torch.ones_like(x), torch.tensor([-1]), x, *weights, *rest)
-    torch.library.opcheck(ops.integrate_backward, backward, test_utils=checks)
+    torch.library.opcheck(integration.integrate_backward_op, backward, test_utils=checks)
 
 
 def test_what_is_kept_goes_with_the_last_states():
-    before = len(ops._kept)
+    before = len(integration._kept)
     settings = (EDGES, None, "none", 0.1, "tanh", 3, "full")
-    out, handle = ops.integrate(*inputs(), *settings, True)
-    assert len(ops._kept) == before + 1
+    out, handle = integration.integrate_op(*inputs(), *settings, True)
+    assert len(integration._kept) == before + 1
     out.sum().backward()
     del out, handle
     gc.collect()
-    assert len(ops._kept) == before
-    ops.integrate(*inputs(), *settings, False)
-    assert len(ops._kept) == before
+    assert len(integration._kept) == before
+    integration.integrate_op(*inputs(), *settings, False)
+    assert len(integration._kept) == before
 
 
 def test_a_lost_forward_pass_is_done_again():
     x, *weights = [t.detach() for t in inputs()]
     rest = (EDGES, None, "none", 0.1, "tanh", 3, "full")
-    _, handle = ops.integrate(x, *weights, *rest, True)
+    _, handle = integration.integrate_op(x, *weights, *rest, True)
     grad = torch.ones_like(x)
-    found = ops.integrate_backward(grad, handle, x, *weights, *rest)
+    found = integration.integrate_backward_op(grad, handle, x, *weights, *rest)
     lost = copy.deepcopy(handle)
     del handle
     gc.collect()
-    again = ops.integrate_backward(grad, lost, x, *weights, *rest)
+    again = integration.integrate_backward_op(grad, lost, x, *weights, *rest)
     torch.testing.assert_close(found, again, rtol=0, atol=0)
 
 
@@ -90,6 +90,6 @@ def test_inputs_are_validated_when_it_runs():
     x, *weights = inputs()
     rest = (None, "none", 0.1, "tanh", 3, "full", True)
     with pytest.raises(ValueError, match="out of range for 3 nodes"):
-        ops.integrate(x, *weights, EDGES + 1, *rest)
+        integration.integrate_op(x, *weights, EDGES + 1, *rest)
     with pytest.raises(NonFiniteError, match="x"):
-        ops.integrate(x.detach() * torch.nan, *weights, EDGES, *rest)
+        integration.integrate_op(x.detach() * torch.nan, *weights, EDGES, *rest)

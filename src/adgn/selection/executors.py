@@ -1,23 +1,89 @@
-"""Workers as tasks of a Ray cluster, one that is there or one on this machine."""
+"""Where workers run. A new place is a class with `run`, and a line in `api.select`."""
 
 import os
 import socket
 import threading
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Protocol
 
 from adgn._util.environment import available_cores
 from adgn._util.plugins import VARIABLE as PLUGINS
+from adgn._util.processes import Worker, run_tasks
 from adgn.data.root import ROOT_VARIABLE, data_root
 from adgn.selection.errors import ExecutorError
-from adgn.selection.executors.base import Poll, check_workers, threads_per_worker
 from adgn.selection.worker import WorkerSpec, work
 
-__all__ = ["RayExecutor", "check_ray_device"]
+Poll = Callable[[], None]
 
+_MAX_QUICK_DEATHS = 3  # in a row, of workers that hardly lived: something is wrong for all
+_QUICK_SECONDS = 20.0
 _POLL_SECONDS = 1.0
 _CONNECT_SECONDS = 10.0
+_START_RAY = "start one with `ray start --head`, or leave out --ray-address to run on this machine"
 _MAX_DEATHS_WITHOUT_ANSWER = 10  # per worker: nodes may come and go, but not for ever
+
+
+class Executor(Protocol):
+    """Runs workers until the study's queue is empty, and replaces those that die."""
+
+    def run(self, spec: WorkerSpec, poll: Poll) -> None:
+        """Returns when all workers have ended by themselves; calls `poll` about once a second."""
+        ...
+
+
+def threads_per_worker(workers: int, cores: int | None = None) -> int:
+    """Threads for each of several workers on one machine, which share its cores."""
+    return max(1, (available_cores() if cores is None else cores) // workers)
+
+
+def check_workers(workers: int, threads: int | None = None) -> None:
+    """Raises where there would be no worker, or none that could work."""
+    for name, count in (("workers", workers), ("threads", threads)):
+        if count is not None and count < 1:
+            raise ExecutorError(f"{name}={count} is not valid; give at least 1")
+
+
+class LocalExecutor:
+    """Runs workers as processes of this machine, each with its share of the cores.
+
+    Args:
+        workers: How many.
+        threads: Threads for each; `None`: the cores divided by the workers.
+    """
+
+    def __init__(self, workers: int = 1, threads: int | None = None) -> None:
+        check_workers(workers, threads)
+        self.workers = workers
+        self.threads = threads_per_worker(workers) if threads is None else threads
+
+    def run(self, spec: WorkerSpec, poll: Poll) -> None:
+        """Runs workers until the queue is empty."""
+        spec = replace(spec, threads=self.threads)
+        to_start, deaths = [spec] * self.workers, 0
+
+        def died(_: WorkerSpec, worker: Worker) -> None:
+            nonlocal deaths
+            deaths = deaths + 1 if worker.age < _QUICK_SECONDS else 1
+            if deaths > _MAX_QUICK_DEATHS:
+                raise ExecutorError(
+                    f"workers die as soon as they start (the last with code {worker.code}): "
+                    f"{worker.last_line()}; all they said is in {worker.log}"
+                )
+            to_start.append(spec)
+
+        run_tasks(
+            "adgn.selection.worker:handle",
+            workers=self.workers,
+            threads=self.threads,
+            logs=Path(spec.folder) / "workers",
+            next_task=lambda: to_start.pop() if to_start else None,
+            message=asdict,
+            done=lambda *_: None,
+            died=died,
+            poll=poll,
+        )
 
 
 def _work_in_ray(spec: WorkerSpec) -> None:
@@ -41,8 +107,7 @@ class RayExecutor:
         self, workers: int = 1, address: str | None = None, threads: int | None = None
     ) -> None:
         check_workers(workers, threads)
-        self.workers = workers
-        self.address = address
+        self.workers, self.address = workers, address
         self.threads = threads or (1 if address else threads_per_worker(workers))
 
     def check(self) -> None:
@@ -74,10 +139,9 @@ class RayExecutor:
                 try:
                     ray.get(worker)
                 except ray.exceptions.RayTaskError as error:
-                    raise ExecutorError(
-                        f"a worker failed: {error.as_instanceof_cause()}"
-                    ) from error
-                except (ray.exceptions.RaySystemError, ray.exceptions.RayError) as error:
+                    cause = error.as_instanceof_cause()
+                    raise ExecutorError(f"a worker failed: {cause}") from error
+                except ray.exceptions.RayError as error:
                     deaths += 1
                     if deaths > _MAX_DEATHS_WITHOUT_ANSWER * self.workers:
                         raise ExecutorError(f"workers die again and again: {error}") from error
@@ -85,14 +149,11 @@ class RayExecutor:
         poll()
 
     def _connect(self, ray: Any) -> None:
+        quiet = {"logging_level": "error", "log_to_driver": False}
         if self.address is None:
-            ray.init(
-                address="local",  # one of its own, also where another runs on this machine
-                num_cpus=max(available_cores(), self.workers * self.threads),
-                include_dashboard=False,
-                logging_level="error",
-                log_to_driver=False,
-            )
+            # "local": one of its own, also where another runs on this machine.
+            cores = max(available_cores(), self.workers * self.threads)
+            ray.init(address="local", num_cpus=cores, include_dashboard=False, **quiet)
             return
         # Workers on other machines do not inherit where this one was told to look for data and
         # for plugins. Nor do they work in the same folder, so the paths are absolute.
@@ -100,17 +161,11 @@ class RayExecutor:
         variables = {name: value for name, value in told.items() if os.environ.get(name)}
         surroundings = {"env_vars": variables} if variables else {}
         try:
-            ray.init(
-                address=self.address,
-                logging_level="error",
-                log_to_driver=False,
-                runtime_env=surroundings,
-            )
+            ray.init(address=self.address, runtime_env=surroundings, **quiet)
         except (ConnectionError, RuntimeError, ValueError) as error:
             first = str(error).strip().splitlines()[0]
             raise ExecutorError(
-                f"cannot join the Ray cluster at {self.address!r}: {first}; start one with "
-                "`ray start --head`, or leave out --ray-address to run on this machine"
+                f"cannot join the Ray cluster at {self.address!r}: {first}; {_START_RAY}"
             ) from error
 
 
@@ -160,6 +215,5 @@ def _check_reachable(address: str) -> None:
         socket.create_connection((host, int(port)), timeout=_CONNECT_SECONDS).close()
     except (OSError, OverflowError, ValueError) as error:  # ValueError: no host can be called so
         raise ExecutorError(
-            f"no Ray cluster answers at {address!r} ({error}); start one with `ray start --head`, "
-            "or leave out --ray-address to run on this machine"
+            f"no Ray cluster answers at {address!r} ({error}); {_START_RAY}"
         ) from error

@@ -6,12 +6,43 @@ from types import SimpleNamespace
 
 import pytest
 
-from adgn.selection import ExecutorError, RayExecutor, select
+from adgn._util.environment import available_cores
+from adgn.selection import ExecutorError, LocalExecutor, RayExecutor, select
+from adgn.selection.executors import check_workers, threads_per_worker
 from adgn.selection.study import kind
 from adgn.selection.worker import WorkerSpec
 from tests.selection.studies import TOTAL, finished, held, wait_until
 from tests.selection.test_api import done, driver_of, end, trials_of, workers_seen
 from tests.servers import served
+
+
+@pytest.mark.parametrize(
+    ("workers", "cores", "threads"), [(1, 8, 8), (3, 8, 2), (8, 8, 1), (9, 8, 1)]
+)
+def test_workers_together_use_no_more_than_the_cores(workers, cores, threads):
+    assert threads_per_worker(workers, cores) == threads
+
+
+def test_at_least_one_worker():
+    with pytest.raises(ExecutorError, match="workers=0"):
+        check_workers(0)
+
+
+def test_cores_are_shared_out():
+    assert LocalExecutor(1).threads == available_cores()
+    assert LocalExecutor(available_cores()).threads == 1
+    assert LocalExecutor(1000).threads == 1
+    assert LocalExecutor(2, threads=7).threads == 7
+
+
+def test_workers_that_cannot_start_are_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr("adgn.selection.executors._MAX_QUICK_DEATHS", 1)
+    spec = WorkerSpec("s", f"sqlite:///{tmp_path}/nothing.db", str(tmp_path), 1, 1, 5)
+    polls = []
+    with pytest.raises(ExecutorError, match=r"die as soon as they start.*nothing\.db"):
+        LocalExecutor(1).run(spec, lambda: polls.append(1))
+    assert polls
+    assert "StorageError" in (tmp_path / "workers" / "0.log").read_text()
 
 
 def running(folder):

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from adgn.graph import graph_operator
-from adgn.graph.ops import multiply
+from adgn.graph.edge_operator import multiply_op as multiply
 from tests.graphs import edges
 
 EDGES = edges((0, 1), (1, 2), (2, 2), (2, 0), (0, 1))

@@ -1,7 +1,7 @@
 import pytest
 
-from adgn.data import BENCHMARKS
-from adgn.data.benchmarks import find_benchmark
+from adgn.data import NODE_DATASETS
+from adgn.data.node_datasets import find_node_dataset
 from adgn.data.raw_files import known_digests
 
 # Nodes, edges, features, classes as the paper's table of statistics prints them.
@@ -17,28 +17,25 @@ PAPER_TABLE = {
 def test_paper_table():
     stated = {
         entry.name: (entry.nodes, entry.edges, entry.features, entry.classes)
-        for entry in BENCHMARKS.values()
+        for entry in NODE_DATASETS.values()
         if entry.in_paper_table
     }
     assert stated == PAPER_TABLE
 
 
 def test_every_raw_file_belongs_to_an_entry_and_back():
-    folders = {
-        entry.name: f"{entry.pyg_class}/{entry.arguments.get('name', '')}".rstrip("/") + "/"
-        for entry in BENCHMARKS.values()
-    }
-    for folder in folders.values():
+    folders = [entry.folder for entry in NODE_DATASETS.values()]
+    for folder in folders:
         assert any(path.startswith(folder) for path in known_digests())
     for path, digest in known_digests().items():
-        assert sum(path.startswith(folder) for folder in folders.values()) == 1
+        assert sum(path.startswith(folder) for folder in folders) == 1
         assert len(bytes.fromhex(digest)) == 32
 
 
 def test_known_defects_are_told():
-    assert "Texas" in " ".join(BENCHMARKS["cornell"].defects)
+    assert "Texas" in " ".join(NODE_DATASETS["cornell"].defects)
     for name in ("chameleon", "squirrel"):
-        assert "duplicated" in " ".join(BENCHMARKS[name].defects)
+        assert "duplicated" in " ".join(NODE_DATASETS[name].defects)
 
 
 @pytest.mark.parametrize(
@@ -53,4 +50,4 @@ def test_known_defects_are_told():
 )
 def test_unknown_names_suggest_the_right_one(wrong, right):
     with pytest.raises(ValueError, match=f"name={wrong!r}.*Did you mean {right!r}"):
-        find_benchmark(wrong)
+        find_node_dataset(wrong)

@@ -1,0 +1,18 @@
+from adgn.cli.progress import progress_bar
+
+
+def test_piped_progress_is_a_line_per_tenth_on_stderr(capsys):
+    with progress_bar("work") as progress:
+        for done in range(1, 101):
+            progress(done, 100)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.splitlines() == [f"work: {10 * i} %" for i in range(1, 11)]
+
+
+def test_progress_on_a_terminal_is_a_bar(capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    with progress_bar("work") as progress:
+        progress(50, 100)
+    assert "work" in capsys.readouterr().err
