@@ -190,7 +190,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
             encoder = TargetEncoder.fit(graph, rows=parts.train, kind=self.kind)
             y = encoder.encode(graph)
         preprocessing = Preprocessing.fit(graph, rows=_nodes_of(graph, parts.train))
-        metric = choose_metric(self.kind, self.metric, y[parts.train])
+        metric = choose_metric(self.kind, self.metric, y[parts.train], y[parts.valid])
         classes = len(encoder.classes)
         problem = Problem(
             inputs=Inputs.of(graph, preprocessing),
