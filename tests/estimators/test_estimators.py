@@ -218,7 +218,7 @@ def test_networks_that_need_too_much_memory_are_left_out(monkeypatch):
     model = NodeClassifier(settings=QUICK).fit(two_groups()[0])
     notes = {row["name"]: row["note"] for row in model.tried()}
     assert notes["adgn-sum"] == "it needs 900 GB"
-    with pytest.raises(ValueError, match="no model could be trained.*900 GB"):
+    with pytest.raises(ValueError, match=r"no model could be trained.*900 GB"):
         NodeClassifier(model="adgn").fit(two_groups()[0])
 
 

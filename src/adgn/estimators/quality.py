@@ -44,7 +44,7 @@ def choose_metric(kind: str, wanted: str | None, train: Tensor, valid: Tensor) -
     if wanted is not None:
         if wanted not in metrics:
             raise unknown_name("metric", wanted, metrics)
-        if wanted in _RANKINGS and len(valid.unique()) < 2:
+        if wanted in _RANKINGS and not bool((valid != valid[0]).any()):
             raise ValueError(
                 f"metric={wanted!r} compares classes, and the {len(valid)} validation rows are all "
                 "of one class; label more rows, or follow 'accuracy'"
@@ -54,7 +54,7 @@ def choose_metric(kind: str, wanted: str | None, train: Tensor, valid: Tensor) -
         return "r2"
     members = torch.bincount(train)
     rare = len(members) == 2 and float(members.min()) < _RARE * len(train)
-    return "average_precision" if rare and len(valid.unique()) == 2 else "accuracy"
+    return "average_precision" if rare and bool((valid != valid[0]).any()) else "accuracy"
 
 
 @dataclass(frozen=True)
