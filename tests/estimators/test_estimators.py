@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 
 import adgn
 from adgn import Graph, GraphClassifier, GraphRegressor, NodeClassifier, NodeRegressor
+from adgn._util.memory import NotEnoughMemoryError
 from adgn.data import GraphInputError
 from adgn.estimators import NotFittedError
 from adgn.nn import available_models
@@ -197,6 +198,28 @@ def test_a_rare_class_is_followed_by_its_ranking():
     graph = Graph.from_arrays([[float(n)] for n in range(100)], [[0], [1]], y=y)
     model = NodeClassifier(model="mlp", settings=QUICK).fit(graph)
     assert model.quality_.metric == "average_precision"
+
+
+def test_a_class_that_validation_lacks_is_not_ranked():
+    y = [0] * 40 + [1]
+    graph = Graph.from_arrays([[float(n)] for n in range(41)], [[0], [1]], y=y)
+    model = NodeClassifier(model="mlp", settings=QUICK)
+    assert model.fit(graph).quality_.metric == "accuracy"
+    with pytest.raises(ValueError, match="metric='roc_auc' compares classes"):
+        model.set_params(metric="roc_auc").fit(graph)
+
+
+def test_networks_that_need_too_much_memory_are_left_out(monkeypatch):
+    def refuse(config, runs=1):
+        if config.model.name == "adgn":
+            raise NotEnoughMemoryError("it needs 900 GB")
+
+    monkeypatch.setattr("adgn.training.api.check_run_memory", refuse)
+    model = NodeClassifier(settings=QUICK).fit(two_groups()[0])
+    notes = {row["name"]: row["note"] for row in model.tried()}
+    assert notes["adgn-sum"] == "it needs 900 GB"
+    with pytest.raises(ValueError, match=r"no model could be trained.*900 GB"):
+        NodeClassifier(model="adgn").fit(two_groups()[0])
 
 
 def test_several_values_in_their_own_units():

@@ -26,7 +26,15 @@ from adgn.estimators.inputs import Direction, Inputs
 from adgn.estimators.members import Member, averaged, calibrated, greedy_weights
 from adgn.estimators.quality import Quality, choose_metric
 from adgn.estimators.ridge import Probe, fit_ridge, probe
-from adgn.estimators.rows import as_graph, is_graph, row_positions, with_known
+from adgn.estimators.rows import (
+    as_graph,
+    described,
+    is_graph,
+    nodes_of,
+    row_positions,
+    target_names,
+    with_known,
+)
 from adgn.estimators.scoring import class_scores, value_scores
 from adgn.estimators.splits import Parts, split_rows
 from adgn.estimators.training import Attempt, Problem, search, train_candidate
@@ -166,15 +174,15 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
                 )
             graph = as_graph(self.graph, self.level)
             if X is None:
-                graph = graph if y is None else graph.with_target(y, _names(graph))
+                graph = graph if y is None else graph.with_target(y, target_names(graph))
             else:
                 rows = row_positions(X, graph)
                 if y is not None:
-                    graph = with_known(graph, rows, y, _names(graph))
+                    graph = with_known(graph, rows, y, target_names(graph))
                 return replace(graph, split=None), rows
         else:
             graph = as_graph(X, self.level)
-            graph = graph if y is None else graph.with_target(y, _names(graph))
+            graph = graph if y is None else graph.with_target(y, target_names(graph))
         return graph, None if nodes is None else row_positions(nodes, graph)
 
     def _problem(
@@ -189,8 +197,8 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
             parts = split_rows(graph, None, rows=rows, seed=seed, **shares)
             encoder = TargetEncoder.fit(graph, rows=parts.train, kind=self.kind)
             y = encoder.encode(graph)
-        preprocessing = Preprocessing.fit(graph, rows=_nodes_of(graph, parts.train))
-        metric = choose_metric(self.kind, self.metric, y[parts.train])
+        preprocessing = Preprocessing.fit(graph, rows=nodes_of(graph, parts.train))
+        metric = choose_metric(self.kind, self.metric, y[parts.train], y[parts.valid])
         classes = len(encoder.classes)
         problem = Problem(
             inputs=Inputs.of(graph, preprocessing),
@@ -281,7 +289,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
         self.parts_ = problem.parts
         self.sizes_ = problem.parts.sizes
         self.split_rule_ = problem.parts.rule
-        self.data_ = _description(graph)
+        self.data_ = described(graph)
         self.probe_ = found
         self.graph_ = graph
         self.inputs_ = problem.inputs
@@ -480,23 +488,3 @@ def _closed_form(problem: Problem, found: Probe, view: HopView) -> Attempt:
     name = f"ridge ({view.name})"
     seconds = time.monotonic() - started
     return Attempt(name, view.direction, score, seconds, member=Member(name, model))
-
-
-def _names(graph: Graph) -> str | list[str]:
-    """What a new target is called: as the one before it."""
-    return "y" if graph.target is None else list(graph.target.column_names)
-
-
-def _nodes_of(graph: Graph, rows: Tensor) -> Tensor:
-    """The nodes of rows, which are nodes or graphs."""
-    if graph.level == "node" or graph.graph_of_node is None:
-        return rows if graph.level == "node" else torch.arange(graph.num_nodes)
-    return torch.isin(graph.graph_of_node, rows).nonzero().view(-1)
-
-
-def _description(graph: Graph) -> str:
-    """The graph in a sentence."""
-    many = f"{graph.num_graphs:,} graphs with " if graph.level == "graph" else ""
-    kind = "directed" if graph.directed else "undirected"
-    weights = ", with weights" if graph.edge_weight is not None else ""
-    return f"{many}{graph.num_nodes:,} nodes and {graph.num_edges:,} {kind} edges{weights}."

@@ -10,6 +10,7 @@ from adgn.estimators.ridge import Probe
 
 __all__ = ["Candidate", "closed_form_views", "default_candidates", "search_space"]
 
+_HUGE = 200_000  # nodes: above, networks are narrower and keep fewer states for the gradient
 _LARGE = 5_000_000  # nodes times width plus edges: above, fewer networks are tried
 
 
@@ -61,7 +62,8 @@ def default_candidates(inputs: Inputs, probe: Probe, metric: str, rows: int) -> 
     """
     best = probe.best_of()
     direction: Direction = "in" if best is None else best.direction
-    width = 64 if rows < 20_000 else 128
+    huge = inputs.num_nodes > _HUGE
+    width = 32 if huge else 64 if rows < 20_000 else 128
     work = inputs.num_nodes * width + 10 * inputs.edge_index.size(1)
     large = work > _LARGE
     settings = {
@@ -76,6 +78,7 @@ def default_candidates(inputs: Inputs, probe: Probe, metric: str, rows: int) -> 
 
     def adgn(phi: str, layers: int) -> Candidate:
         model = {"name": "adgn", "num_layers": layers, "phi": phi, "epsilon": 0.1, "gamma": 0.1}
+        model["memory"] = "checkpoint" if huge else "full"
         return Candidate(f"adgn-{phi}", direction, {**model, **common}, settings)
 
     alone = {"name": "mlp", "num_layers": 2, **normed}

@@ -23,31 +23,38 @@ METRICS: Mapping[str, Mapping[str, str]] = {
     },
     "regression": {"r2": "mse", "mse": "mse", "mae": "mae"},
 }
+_RANKINGS = ("roc_auc", "average_precision")
 _RARE = 0.1  # a class with less than this share is told by its ranking rather than by accuracy
 
 
-def choose_metric(kind: str, wanted: str | None, labels: Tensor) -> str:
+def choose_metric(kind: str, wanted: str | None, train: Tensor, valid: Tensor) -> str:
     """The metric to follow: the one that is wanted, or by the balance of two classes.
 
     Args:
         kind: `"classification"` or `"regression"`.
         wanted: A name, or `None`.
-        labels: The classes of the train rows.
+        train: The classes of the train rows.
+        valid: Those of the validation rows; a ranking needs two of them.
 
     Example:
-        >>> choose_metric("classification", None, torch.tensor([0] * 30 + [1]))
+        >>> choose_metric("classification", None, torch.tensor([0] * 30 + [1]), torch.arange(2))
         'average_precision'
     """
     metrics = METRICS[kind]
     if wanted is not None:
         if wanted not in metrics:
             raise unknown_name("metric", wanted, metrics)
+        if wanted in _RANKINGS and not bool((valid != valid[0]).any()):
+            raise ValueError(
+                f"metric={wanted!r} compares classes, and the {len(valid)} validation rows are all "
+                "of one class; label more rows, or follow 'accuracy'"
+            )
         return wanted
     if kind == "regression":
         return "r2"
-    members = torch.bincount(labels)
-    rare = float(members.min()) < _RARE * len(labels)
-    return "average_precision" if len(members) == 2 and rare else "accuracy"
+    members = torch.bincount(train)
+    rare = len(members) == 2 and float(members.min()) < _RARE * len(train)
+    return "average_precision" if rare and bool((valid != valid[0]).any()) else "accuracy"
 
 
 @dataclass(frozen=True)
@@ -78,7 +85,7 @@ class Quality:
             return -float(measured.mean())
         if self.metric == "log_loss":
             return -float(cross_entropy(outputs, y))
-        if self.metric in ("roc_auc", "average_precision"):
+        if self.metric in _RANKINGS:
             roc_auc, precision = ranking_scores(outputs.double().softmax(-1), y)
             return roc_auc if self.metric == "roc_auc" else precision
         if self.metric == "macro_f1":

@@ -13,7 +13,15 @@ from torch_geometric.data import Data
 from adgn.data import Graph, GraphInputError
 from adgn.nn.network import Level
 
-__all__ = ["as_graph", "is_graph", "row_positions", "with_known"]
+__all__ = [
+    "as_graph",
+    "described",
+    "is_graph",
+    "nodes_of",
+    "row_positions",
+    "target_names",
+    "with_known",
+]
 
 
 def is_graph(value: Any) -> bool:
@@ -93,3 +101,23 @@ def with_known(graph: Graph, rows: Tensor, y: Any, name: str | Sequence[str]) ->
             column[row] = part
     names = [name] if isinstance(name, str) else list(name)
     return graph.with_target(pa.table(dict(zip(names, columns, strict=True))), names)
+
+
+def target_names(graph: Graph) -> str | list[str]:
+    """What a new target is called: as the one before it."""
+    return "y" if graph.target is None else list(graph.target.column_names)
+
+
+def nodes_of(graph: Graph, rows: Tensor) -> Tensor:
+    """The nodes of rows, which are nodes or graphs."""
+    if graph.level == "node" or graph.graph_of_node is None:
+        return rows if graph.level == "node" else torch.arange(graph.num_nodes)
+    return torch.isin(graph.graph_of_node, rows).nonzero().view(-1)
+
+
+def described(graph: Graph) -> str:
+    """The graph in a sentence."""
+    many = f"{graph.num_graphs:,} graphs with " if graph.level == "graph" else ""
+    kind = "directed" if graph.directed else "undirected"
+    weights = ", with weights" if graph.edge_weight is not None else ""
+    return f"{many}{graph.num_nodes:,} nodes and {graph.num_edges:,} {kind} edges{weights}."

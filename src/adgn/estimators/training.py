@@ -11,6 +11,7 @@ from typing import Any
 import optuna
 from torch import Tensor
 
+from adgn._util.memory import NotEnoughMemoryError
 from adgn.data import TargetEncoder
 from adgn.estimators.candidates import Candidate, search_space
 from adgn.estimators.inputs import Direction, Inputs
@@ -167,7 +168,7 @@ def train_candidate(
                     evaluate_test=False,
                     callbacks=[*callbacks, stop],
                 )
-            except DivergedError as error:
+            except (DivergedError, NotEnoughMemoryError) as error:
                 return attempt(note=str(error))
             except Interrupted:
                 if time.monotonic() <= deadline:
