@@ -8,7 +8,7 @@ import torch
 from torch_geometric.data import Batch
 from torch_geometric.loader import DataLoader
 
-from adgn._util.memory import NotEnoughMemoryError
+from adgn._util.environment import NotEnoughMemoryError
 from adgn.data import TARGETS, GraphPropertyDataset, PropertySettings
 from adgn.data.property import generate
 

@@ -14,8 +14,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-from adgn._util.files import remove_temporaries
-from adgn._util.jsontext import parse_json
+from adgn._util.files import parse_json, remove_temporaries
 from adgn._util.names import check_name
 from adgn._version import __version__
 from adgn.training.errors import DamagedRunError, RunError
