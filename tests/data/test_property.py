@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 
-from adgn._util.memory import NotEnoughMemoryError
+from adgn._util.environment import NotEnoughMemoryError
 from adgn.data import (
     TARGETS,
     GraphPropertyDataset,

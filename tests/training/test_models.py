@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import adgn
-from adgn._util.memory import NotEnoughMemoryError
+from adgn._util.environment import NotEnoughMemoryError
 from adgn.nn import IntegerEmbedding, available_models
 from adgn.selection import select
 from adgn.training import TASKS, TrainConfig, resume
@@ -136,7 +136,7 @@ def test_what_cannot_fit_is_refused_before_anything_is_written(tmp_path, task, c
 
 def test_a_run_that_no_longer_fits_is_not_resumed(tmp_path, monkeypatch):
     adgn.train(TrainConfig(task=SMALL, loop={"max_epochs": 1}), run_dir=tmp_path / "run")
-    monkeypatch.setattr("adgn._util.memory.available_bytes", lambda: 1e4)
+    monkeypatch.setattr("adgn._util.environment.available_bytes", lambda: 1e4)
     with pytest.raises(NotEnoughMemoryError):
         resume(tmp_path / "run")
     monkeypatch.setenv("ADGN_MEMORY_CHECK", "off")
@@ -153,7 +153,7 @@ def test_a_study_is_refused_by_its_largest_configuration(tmp_path, monkeypatch):
 def test_runs_at_a_time_add_up(monkeypatch):
     config = TrainConfig("texas")
     need = estimate_memory(config).total
-    monkeypatch.setattr("adgn._util.memory.available_bytes", lambda: 3 * need)
+    monkeypatch.setattr("adgn._util.environment.available_bytes", lambda: 3 * need)
     check_run_memory(config, 2)
     with pytest.raises(NotEnoughMemoryError, match="4 times texas"):
         check_run_memory(config, 4)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from adgn._util.memory import check_memory
+from adgn._util.environment import check_memory
 from adgn._util.suggestions import unknown_name
 from adgn.analysis.graphs import EXAMPLE_GRAPHS, example_graph
 from adgn.analysis.verdict import Diagnosis, diagnose

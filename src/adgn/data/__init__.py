@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from adgn._util.lazy import lazy_exports
+from adgn._util.registry import lazy_exports
 
 if TYPE_CHECKING:  # imported on first use: tables of names need no torch
     from adgn.data.catalogue import CATALOGUE, DatasetInfo, FileState, find_dataset, prepare, verify

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from adgn._util.memory import check_memory
+from adgn._util.environment import check_memory
 from adgn.data.files import cache_path, load_or_build
 from adgn.data.packed import PackedDataset, PackedGraphs, offsets
 from adgn.data.property_targets import (

@@ -7,8 +7,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic.functional_validators import AfterValidator, BeforeValidator
 
-from adgn._util.finite import finite_or_none
-from adgn._util.jsontext import parse_json
+from adgn._util.files import finite_or_none, parse_json
 from adgn._util.names import check_name
 from adgn.experiments.errors import unwritable
 from adgn.training.checkpoint import RUN_AGAIN, write_atomically

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from adgn._util.jsontext import parse_json
+from adgn._util.files import parse_json
 from adgn._version import __version__
 from adgn.experiments import records
 from adgn.nn import model_spec

@@ -11,8 +11,7 @@ import optuna
 from filelock import FileLock
 from optuna.study import Study
 
-from adgn._util.files import read_file
-from adgn._util.jsontext import parse_json
+from adgn._util.files import parse_json, read_file
 from adgn._util.names import check_name
 from adgn._util.processes import terminate_as_interrupt
 from adgn._util.suggestions import unknown_name

@@ -11,7 +11,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial
 
 from adgn._util.environment import environment
-from adgn._util.finite import finite_or_none
+from adgn._util.files import finite_or_none
 from adgn.selection.definition import StudyDefinition
 from adgn.selection.errors import SelectionError
 from adgn.selection.objective import group_mean, trial_scores

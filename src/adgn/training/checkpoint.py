@@ -17,8 +17,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-from adgn._util.files import open_to_append, read_file, remove_temporaries, write_file
-from adgn._util.jsontext import parse_json
+from adgn._util.files import open_to_append, parse_json, read_file, remove_temporaries, write_file
 from adgn._util.names import check_name
 from adgn._version import __version__
 from adgn.training.errors import DamagedRunError, RunError

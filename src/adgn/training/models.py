@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from adgn._util.memory import check_memory
+from adgn._util.environment import check_memory
 from adgn.training.config import ModelConfig, TrainConfig
 from adgn.training.seeding import own_randomness, resolve_device
 from adgn.training.tasks import TaskSize, task_entry

@@ -18,10 +18,8 @@ from typing import Any
 
 import filelock
 
-from adgn._util.files import check_is_file, remove_temporaries
-from adgn._util.finite import finite_or_none
-from adgn._util.jsontext import parse_json
-from adgn._util.plugins import loaded_plugins
+from adgn._util.files import check_is_file, finite_or_none, parse_json, remove_temporaries
+from adgn._util.registry import loaded_plugins
 from adgn.training.checkpoint import (
     AppendedFile,
     StateStore,
