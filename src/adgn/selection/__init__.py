@@ -10,6 +10,8 @@ from adgn.selection.errors import (
     StudyMismatchError,
 )
 from adgn.selection.executors import LocalExecutor, RayExecutor
+from adgn.selection.forecast import Forecast
+from adgn.selection.halving import Rung
 from adgn.selection.protocols import Protocol, Run, Summary, protocol_of
 from adgn.selection.results import SelectionResult
 from adgn.selection.spaces import grid_points, grid_size, named_space, read_space
@@ -17,10 +19,12 @@ from adgn.selection.status import StudyStatus, study_status
 
 __all__ = [
     "ExecutorError",
+    "Forecast",
     "LocalExecutor",
     "Protocol",
     "RayExecutor",
     "Run",
+    "Rung",
     "SelectionError",
     "SelectionResult",
     "SpaceError",
