@@ -53,7 +53,7 @@ SPLITS = (0, 1, 2)
 
 
 # Seed and first split of each replayed search; the full search is that of the first seed.
-VARIANTS = ((0, 0), (0, 1), (0, 2), (1, 0))
+VARIANTS = ((0, 0), (0, 1), (0, 2), (1, 0), (1, 1))
 
 
 def record(folder: Path) -> None:
