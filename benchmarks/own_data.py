@@ -115,7 +115,7 @@ def measure_all() -> dict[str, Any]:
     """Both kinds of ids, and what they were measured with."""
     return {
         "date": datetime.now(timezone.utc).date().isoformat(),
-        "commit": git_commit(),
+        "commit": (git_commit() or ("unknown", False))[0][:7],
         "processor": processor(),
         "cores": available_cores(),
         "load_average": load_average(),

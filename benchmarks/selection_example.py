@@ -20,7 +20,7 @@ from pathlib import Path
 import torch
 
 from adgn._util.environment import available_cores
-from adgn.training.files import write_atomically
+from adgn.training.checkpoint import write_atomically
 
 RESULTS = Path(__file__).parent.parent / "results" / "selection.json"
 ARGUMENTS = "select texas --model adgn --space compact --workers 2"

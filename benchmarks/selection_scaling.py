@@ -31,7 +31,7 @@ import torch
 
 from adgn._util.environment import available_cores
 from adgn.selection import StudyFolder, grid_size, select
-from adgn.training.files import write_atomically
+from adgn.training.checkpoint import write_atomically
 
 DISTURBED = 0.2  # cores
 RESULTS = Path(__file__).parent.parent / "results" / "selection.json"

@@ -30,7 +30,7 @@ from adgn._util.environment import load_average
 from adgn.bench.run import describe_machine, measured_commit, measured_versions
 from adgn.graph import backend
 from adgn.training import Prepared, RunDirectory, TrainConfig, prepare
-from adgn.training.files import OTHER_OUT, write_atomically
+from adgn.training.checkpoint import OTHER_OUT, write_atomically
 from adgn.training.run import Checkpointer
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from adgn._util.lazy import lazy_exports
-from adgn._util.registry import provide
+from adgn._util.registry import lazy_exports, provide
 
 if TYPE_CHECKING:  # imported on first use: torch takes seconds
     from adgn import (
@@ -19,7 +18,7 @@ if TYPE_CHECKING:  # imported on first use: torch takes seconds
         tasks,
         training,
     )
-    from adgn._util.plugins import load_plugin
+    from adgn._util.registry import load_plugin
     from adgn._version import __version__
     from adgn.analysis.subject import analyze
     from adgn.data import Graph

@@ -1,4 +1,6 @@
 import errno
+import json
+import math
 import os
 import stat
 import subprocess
@@ -6,14 +8,23 @@ import sys
 import textwrap
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from adgn._util.files import (
     check_is_file,
+    finite_or_none,
     open_to_append,
+    parse_json,
     read_file,
     remove_temporaries,
     replaced_file,
     write_file,
+)
+
+numbers = st.floats() | st.integers() | st.none() | st.text()
+values = st.recursive(
+    numbers, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=10
 )
 
 
@@ -136,3 +147,28 @@ def test_leftovers_of_the_named_file_alone_are_removed(tmp_path):
         (tmp_path / name).touch()
     remove_temporaries(tmp_path, "a")
     assert names(tmp_path) == [".a", ".b.12ab.tmp", "a.tmp"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 100_000, '{"a":' * 100_000, "[" * 500 + "]" * 500, "", "{", b"\xff", "nonsense"],
+)
+def test_every_text_that_is_not_usable_json_is_a_value_error(text):
+    with pytest.raises(ValueError):
+        parse_json(text)
+
+
+def test_what_is_json():
+    assert parse_json('{"a": [1, null]}') == {"a": [1, None]}
+    assert parse_json("[" * 100 + "]" * 100)
+
+
+@given(values)
+def test_strict_json_takes_everything(value):
+    json.dumps(finite_or_none(value), allow_nan=False)
+
+
+@given(numbers)
+def test_finite_numbers_stay(number):
+    lost = isinstance(number, float) and not math.isfinite(number)
+    assert finite_or_none([number]) == [None if lost else number]

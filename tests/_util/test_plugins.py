@@ -6,17 +6,17 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from adgn._util import plugins
-from adgn._util.plugins import PluginError, load_plugin, load_plugins, loaded_plugins
+from adgn._util import registry
+from adgn._util.registry import PluginError, load_plugin, load_plugins, loaded_plugins
 from tests.forks import needs_fork, status_of_child
 
 
 @pytest.fixture(autouse=True)
 def as_before(monkeypatch):
     """What a test loads is forgotten after it."""
-    monkeypatch.setenv(plugins.VARIABLE, "")
-    monkeypatch.setattr(plugins, "_loaded", {})
-    monkeypatch.setattr(plugins, "_installed", [])
+    monkeypatch.setenv(registry.VARIABLE, "")
+    monkeypatch.setattr(registry, "_loaded", {})
+    monkeypatch.setattr(registry, "_installed", [])
     monkeypatch.setattr(sys, "path", list(sys.path))
     modules = set(sys.modules)
     yield
@@ -40,7 +40,7 @@ def test_a_file_is_loaded_once_and_named_for_workers(tmp_path, capsys, monkeypat
     assert capsys.readouterr().out == "7\n"
     file = str((tmp_path / "own_code.py").resolve())
     assert loaded_plugins() == [file]
-    assert os.environ[plugins.VARIABLE] == file
+    assert os.environ[registry.VARIABLE] == file
 
 
 def test_a_file_that_was_imported_is_the_same_module(tmp_path, capsys, monkeypatch):
@@ -69,7 +69,7 @@ def test_the_environment_names_plugins_for_every_process(tmp_path):
         [sys.executable, "-c", program],
         env={
             **os.environ,
-            plugins.VARIABLE: f"{first}{os.pathsep}second_plugin",
+            registry.VARIABLE: f"{first}{os.pathsep}second_plugin",
             "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
         },
         capture_output=True,
@@ -82,8 +82,8 @@ def test_the_environment_names_plugins_for_every_process(tmp_path):
 def test_installed_packages_bring_plugins(tmp_path, monkeypatch, capsys):
     write(tmp_path, "installed_plugin.py", "print('installed')")
     monkeypatch.syspath_prepend(tmp_path)
-    point = EntryPoint("mine", "installed_plugin", plugins.GROUP)
-    monkeypatch.setattr(plugins, "_installed", None)
+    point = EntryPoint("mine", "installed_plugin", registry.GROUP)
+    monkeypatch.setattr(registry, "_installed", None)
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [point])
     load_plugins()
     load_plugins()
@@ -108,7 +108,7 @@ def test_a_file_that_cannot_be_loaded_is_named_with_the_reason(tmp_path, name, t
         with pytest.raises(PluginError, match=rf"the plugin .*{name} cannot be loaded: {why}"):
             load_plugin(file)
     assert loaded_plugins() == []
-    assert os.environ[plugins.VARIABLE] == ""
+    assert os.environ[registry.VARIABLE] == ""
 
 
 def test_a_module_that_cannot_be_loaded_is_named():
@@ -131,8 +131,8 @@ def test_a_name_that_workers_could_not_read_is_refused(name):
 def test_an_installed_plugin_is_loaded_before_any_thread_goes_on(tmp_path, monkeypatch):
     write(tmp_path, "slow_plugin.py", "import time; time.sleep(0.3); LOADED = True")
     monkeypatch.syspath_prepend(tmp_path)
-    point = EntryPoint("slow", "slow_plugin", plugins.GROUP)
-    monkeypatch.setattr(plugins, "_installed", [point])
+    point = EntryPoint("slow", "slow_plugin", registry.GROUP)
+    monkeypatch.setattr(registry, "_installed", [point])
     seen = []
 
     def look():
@@ -153,7 +153,7 @@ def test_a_process_forked_while_a_plugin_is_loaded_can_load(tmp_path):
     release = threading.Event()
 
     def hold():
-        with plugins._LOADING:
+        with registry._LOADING:
             held.set()
             release.wait()
 

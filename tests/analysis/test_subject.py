@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import adgn.training
-from adgn._util.memory import NotEnoughMemoryError
+from adgn._util.environment import NotEnoughMemoryError
 from adgn.analysis.subject import load_run, untrained_subject
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch_geometric.utils import to_networkx
 
-from adgn._util.memory import NotEnoughMemoryError
+from adgn._util.environment import NotEnoughMemoryError
 from adgn.data import TOPOLOGIES, GraphTransfer
 from adgn.data.transfer import transfer_size
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from adgn._util.memory import NotEnoughMemoryError
+from adgn._util.environment import NotEnoughMemoryError
 from adgn.data import TreeNeighborsMatch
 from adgn.data.trees import default_permutations, tree_size
 

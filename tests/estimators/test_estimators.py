@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 import adgn
 from adgn import Graph, GraphClassifier, GraphRegressor, NodeClassifier, NodeRegressor
-from adgn._util.memory import NotEnoughMemoryError
+from adgn._util.environment import NotEnoughMemoryError
 from adgn.data import GraphInputError
 from adgn.estimators import NotFittedError
 from adgn.nn import available_models

@@ -3,7 +3,7 @@ import torch
 from hypothesis import given
 
 from adgn.graph import EdgeOperator, GraphBlocks, edge_operator, graph_operator
-from adgn.graph.layout import NORMALIZATIONS
+from adgn.graph.adjacency import NORMALIZATIONS
 from tests.graphs import CORNER_CASES, edges, graphs
 
 ALL = pytest.mark.parametrize("normalization", NORMALIZATIONS)

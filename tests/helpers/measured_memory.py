@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from adgn.training import resolve_config, train
-from adgn.training.memory import estimate_memory
+from adgn.training.models import estimate_memory
 
 
 def of_status(entry: str) -> int:

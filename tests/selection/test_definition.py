@@ -78,3 +78,21 @@ def test_a_key_tells_configurations_apart():
     assert len(keys) == 4
     assert None not in keys
     assert params_key({"a": 1}, space) is None
+
+
+def test_a_setting_that_was_added_since_a_study_began_is_no_difference():
+    settings = resolve_config("sssp").model_dump(mode="json")
+    before = {
+        **settings,
+        "model": {k: v for k, v in settings["model"].items() if k != "integrator"},
+    }
+    fields = {
+        "space_name": "own",
+        "space": {"optimizer.lr": [0.1]},
+        "protocol": Protocol(seeds=(0,)),
+    }
+    began = StudyDefinition(settings=before, **fields)
+    began.check_same("s", StudyDefinition(settings=settings, **fields))
+    other = resolve_config("sssp", {"model": {"integrator": "rk4"}}).model_dump(mode="json")
+    with pytest.raises(StudyMismatchError, match="integrator"):
+        began.check_same("s", StudyDefinition(settings=other, **fields))

@@ -12,7 +12,7 @@ from adgn.selection.storage import open_storage, sqlite_url
 from adgn.selection.study import kind, open_study, requeue, trial_params
 from adgn.selection.worker import CRASHES_TO_GIVE_UP, first_cause
 from adgn.training import Trainer
-from adgn.training.sharing import shared_data
+from adgn.training.tasks import shared_data
 from tests.selection.studies import planned
 
 

@@ -4,7 +4,7 @@ import torch
 import adgn
 from adgn.tasks.own import OwnData, in_memory_task
 from adgn.training import TASKS
-from adgn.training.memory import estimate_memory
+from adgn.training.models import estimate_memory
 
 
 def data(**changes):

@@ -7,12 +7,17 @@ import numpy as np
 import pytest
 import torch
 
-from adgn.training import Callback, TrainingError, train
+from adgn.training import Callback, TrainConfig, TrainingError, prepare, train
+from adgn.training.errors import ConfigError
 from adgn.training.seeding import (
     derived_seed,
+    flushed_denormals,
+    flushing_denormals,
     own_randomness,
     random_state,
+    resolve_device,
     restore_random_state,
+    thread_count,
 )
 
 
@@ -149,3 +154,82 @@ def test_a_run_inside_a_callback_of_another_leaves_it_as_it_is(tiny):
     inside = TrainInside()
     assert train(tiny, callbacks=[inside]).scores == train(tiny).scores
     assert inside.scores == train(tiny, seed=8).scores
+
+
+if not torch.set_flush_denormal(True):
+    pytest.skip("this processor cannot flush denormal numbers", allow_module_level=True)
+torch.set_flush_denormal(False)
+
+TINY = {
+    "task": {"name": "graph-transfer", "distance": 3, "train": 8, "val": 8, "test": 8},
+    "loop": {"max_epochs": 2},
+}
+
+
+class Looks(Callback):
+    def __init__(self):
+        self.seen = []
+
+    def on_epoch(self, trainer, line):
+        self.seen.append(flushing_denormals())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_denormal_number_counts_as_zero(dtype):
+    tiny = torch.tensor(torch.finfo(dtype).smallest_normal / 4, dtype=dtype)
+    assert tiny.mul(2) != 0
+    with flushed_denormals():
+        assert tiny.mul(2) == 0
+    assert tiny.mul(2) != 0
+
+
+def test_during_a_run_and_not_after_it():
+    looks = Looks()
+    train(TINY, callbacks=[looks])
+    assert looks.seen == [True, True]
+    assert not flushing_denormals()
+
+
+def test_also_after_a_run_that_failed():
+    class Fails(Callback):
+        def on_epoch(self, trainer, line):
+            raise ZeroDivisionError("on purpose")
+
+    with pytest.raises(ZeroDivisionError):
+        train(TINY, callbacks=[Fails()])
+    assert not flushing_denormals()
+
+
+def test_a_user_s_own_setting_stays():
+    torch.set_flush_denormal(True)
+    try:
+        trainer = prepare(TrainConfig(**TINY)).trainer
+        trainer.fit()
+        trainer.evaluate()
+        assert flushing_denormals()
+    finally:
+        torch.set_flush_denormal(False)
+
+
+def test_auto_takes_a_gpu_where_there_is_one():
+    assert resolve_device("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def test_devices_that_are_not_there():
+    with pytest.raises(ValueError, match="torch sees"):
+        resolve_device(f"cuda:{torch.cuda.device_count()}")
+    with pytest.raises(ValueError, match="'gpu' is not known"):
+        resolve_device("gpu")
+
+
+@pytest.mark.parametrize("name", ["meta", "xla", "hpu", "mtia"])
+def test_devices_that_cannot_compute(name):
+    with pytest.raises(ConfigError, match=f"device='{name}' cannot be computed on here; use 'cpu'"):
+        resolve_device(name)
+
+
+def test_the_number_of_threads_is_put_back():
+    before = torch.get_num_threads()
+    with thread_count(before + 1):
+        assert torch.get_num_threads() == before + 1
+    assert torch.get_num_threads() == before

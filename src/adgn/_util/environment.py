@@ -1,16 +1,20 @@
-"""The machine and the software that a result was made with."""
+"""The machine and the software that a result was made with, and the memory that there is."""
 
-import importlib.metadata
+import math
 import os
 import platform
 import subprocess
 from pathlib import Path
 from typing import Any
 
-__all__ = ["available_cores", "environment", "git_commit", "load_average", "processor", "versions"]
+__all__ = ["NotEnoughMemoryError", "available_bytes", "available_cores", "check_memory"]
+__all__ += ["environment", "git_commit", "load_average", "meminfo", "processor", "versions"]
 
+VARIABLE = "ADGN_MEMORY_CHECK"
 _PACKAGE = Path(__file__).resolve().parents[1]
 _CPUINFO = Path("/proc/cpuinfo")
+_MEMINFO = Path("/proc/meminfo")
+_CGROUP = Path("/sys/fs/cgroup")
 
 
 def processor() -> str:
@@ -41,7 +45,9 @@ def _entry(file: Path, name: str) -> str | None:
 
 def versions(*packages: str) -> dict[str, str]:
     """The installed versions of packages."""
-    return {package: importlib.metadata.version(package) for package in packages}
+    from importlib.metadata import version  # it takes long to import
+
+    return {package: version(package) for package in packages}
 
 
 def git_commit() -> tuple[str, bool] | None:
@@ -80,3 +86,70 @@ def environment() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
     }
+
+
+class NotEnoughMemoryError(ValueError, MemoryError):
+    """Work would need more memory than there is; nothing of it was begun."""
+
+
+def meminfo(entry: str) -> float:
+    """An entry of the system's memory in bytes, 0 where it is not known."""
+    return _number(_MEMINFO, f"{entry}:") * 1024
+
+
+def available_bytes() -> float:
+    """What the machine or the container has free, whichever is less; infinite where none tells.
+
+    Pages of files that the system can drop count as free.
+    """
+    return min(meminfo("MemAvailable") or math.inf, _left_in_container())
+
+
+def _left_in_container() -> float:
+    """Of the limit on a container, by either version of control groups."""
+    for limit, used, folder in (
+        ("memory.max", "memory.current", _CGROUP),
+        ("memory.limit_in_bytes", "memory.usage_in_bytes", _CGROUP / "memory"),
+    ):
+        try:
+            left = float((folder / limit).read_text()) - float((folder / used).read_text())
+        except (OSError, ValueError):  # no such version; "max": no limit
+            continue
+        return max(0.0, left + _number(folder / "memory.stat", "inactive_file"))
+    return math.inf
+
+
+def _number(path: Path, name: str) -> float:
+    try:
+        lines = path.read_text().splitlines()
+    except OSError:
+        return 0.0
+    return next((float(line.split()[1]) for line in lines if line.split()[:1] == [name]), 0.0)
+
+
+def check_memory(need: float, what: str, available: float | None = None) -> None:
+    """Raises where work needs more bytes than are available, unless `ADGN_MEMORY_CHECK=off`.
+
+    Example:
+        >>> check_memory(1e15, "graph-transfer with distance=10000000000", available=16e9)
+        Traceback (most recent call last):
+        adgn._util.environment.NotEnoughMemoryError: graph-transfer with distance=10000000000 needs
+        about 1,000,000 GB of memory, and 16 GB are free; make it smaller, or set
+        ADGN_MEMORY_CHECK=off to try all the same
+    """
+    setting = os.environ.get(VARIABLE, "on")
+    if setting not in ("on", "off"):
+        raise ValueError(f"{VARIABLE}={setting!r} is not valid; set it to 'on' or 'off'")
+    free = available_bytes() if available is None else available
+    if setting == "on" and need > free:
+        raise NotEnoughMemoryError(
+            f"{what} needs about {_gigabytes(need)} of memory, and {_gigabytes(free)} are free; "
+            f"make it smaller, or set {VARIABLE}=off to try all the same"
+        )
+
+
+def _gigabytes(size: float) -> str:
+    number = size / 1e9
+    if number >= 1e9:
+        return f"{number:.0e} GB"
+    return f"{number:,.0f} GB" if number >= 10 else f"{number:.2g} GB"

@@ -1,19 +1,25 @@
-"""Files that are whole or absent; links, which others may have put there, are not followed."""
+"""Files that are whole or absent, and JSON: somebody else may have put them there.
+
+Links are not followed.
+"""
 
 import errno
+import json
+import math
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-__all__ = ["check_is_file", "open_to_append", "read_file", "remove_temporaries", "replaced_file"]
-__all__ += ["write_file"]
+__all__ = ["check_is_file", "finite_or_none", "open_to_append", "parse_json", "read_file"]
+__all__ += ["remove_temporaries", "replaced_file", "write_file"]
 
 # Opening a pipe would wait for its other end.
 _PLAIN_FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+DEEPEST = 100  # levels of JSON
 _KINDS = {stat.S_IFLNK: "a link", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe"}
 
 
@@ -90,3 +96,49 @@ def remove_temporaries(folder: Path, name: str) -> None:
     """Removes what a killed process left of files of a name, or pattern, that it was writing."""
     for leftover in folder.glob(f".{name}.*tmp"):
         leftover.unlink(missing_ok=True)
+
+
+def parse_json(text: str | bytes) -> Any:
+    """What a JSON text holds; every text that holds nothing is a `ValueError`.
+
+    Files of this package are nested a few levels deep. Much deeper ones would end in a
+    `RecursionError`, here or wherever they are walked through.
+
+    Example:
+        >>> parse_json(b'{"a": [1]}')
+        {'a': [1]}
+        >>> parse_json("[" * 101 + "]" * 101)
+        Traceback (most recent call last):
+        ValueError: it is nested more than 100 levels deep
+    """
+    too_deep = ValueError(f"it is nested more than {DEEPEST} levels deep")
+    try:
+        content = json.loads(text)
+    except RecursionError:
+        raise too_deep from None
+    level = [content]
+    for _ in range(DEEPEST):
+        level = [item for value in level for item in _inside(value)]
+        if not level:
+            return content
+    raise too_deep
+
+
+def _inside(value: Any) -> Any:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def finite_or_none(value: Any) -> Any:
+    """The value with `None` in place of every number that is not finite, in lists and mappings too.
+
+    Example:
+        >>> finite_or_none({"loss": 0.5, "scores": [float("nan"), 1.0]})
+        {'loss': 0.5, 'scores': [None, 1.0]}
+    """
+    if isinstance(value, Mapping):
+        return {key: finite_or_none(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite_or_none(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

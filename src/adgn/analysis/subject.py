@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from adgn._util.memory import check_memory
+from adgn._util.environment import check_memory
 from adgn._util.suggestions import unknown_name
 from adgn.analysis.graphs import EXAMPLE_GRAPHS, example_graph
 from adgn.analysis.verdict import Diagnosis, diagnose
@@ -16,7 +16,7 @@ from adgn.data import NODE_DATASETS, load
 from adgn.graph import Adjacency
 from adgn.nn import build_model
 from adgn.training import PackedBatches, open_run
-from adgn.training.memory import parameter_bytes
+from adgn.training.models import parameter_bytes
 from adgn.training.seeding import own_randomness
 
 __all__ = ["Subject", "analyze", "load_run", "untrained", "untrained_subject"]

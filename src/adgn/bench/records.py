@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from adgn.training.files import OTHER_OUT, write_atomically
+from adgn.training.checkpoint import OTHER_OUT, write_atomically
 
 __all__ = ["BenchFile", "CaseRecord", "Machine", "PointRecord", "WayRecord", "read", "store"]
 

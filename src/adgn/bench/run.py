@@ -8,8 +8,14 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
-from adgn._util.environment import git_commit, load_average, processor, versions
-from adgn._util.memory import available_bytes, meminfo
+from adgn._util.environment import (
+    available_bytes,
+    git_commit,
+    load_average,
+    meminfo,
+    processor,
+    versions,
+)
 from adgn.bench.cases import CASES, OURS, Case
 from adgn.bench.records import CaseRecord, Machine, PointRecord, WayRecord
 from adgn.bench.worker import Job, WorkerError, run_alone

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from typer import Argument, Option
 
-from adgn._util.jsontext import parse_json
+from adgn._util.files import parse_json
 from adgn.cli.console import make_folder
 from adgn.cli.options import PluginOption
 

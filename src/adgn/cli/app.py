@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer import Option
 
-from adgn._util.plugins import PluginError
+from adgn._util.registry import PluginError
 from adgn.cli import analyze, bench, data, demo, lists, report, reproduce, select, study, train
 from adgn.cli.console import complain, replace_unprintable
 from adgn.data.errors import DataError

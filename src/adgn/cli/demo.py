@@ -48,7 +48,7 @@ def property_demo(out: Out = Path("demo")) -> None:
     from adgn.cli.training_progress import show_training
     from adgn.training import LearnedNothingWarning, train
     from adgn.training.config import merged
-    from adgn.training.devices import thread_count
+    from adgn.training.seeding import thread_count
 
     rows = []
     for task in TASKS:

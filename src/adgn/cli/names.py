@@ -6,7 +6,7 @@ Torch takes seconds to load; lists and the completion of names in a shell must n
 import ast
 from importlib.resources import files
 
-from adgn._util.plugins import load_plugins, loaded_plugins
+from adgn._util.registry import load_plugins, loaded_plugins
 
 __all__ = ["complete_model", "complete_task", "model_rows", "task_rows"]
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from adgn._util.plugins import load_plugin
+from adgn._util.registry import load_plugin
 from adgn.cli.names import complete_model
 
 __all__ = ["DataRootOption", "ModelOption", "PluginOption", "RunFolder"]

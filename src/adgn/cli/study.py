@@ -101,7 +101,7 @@ def export(
 ) -> None:
     """Write all trials of a study as CSV (a line per trial) or JSON (with every run)."""
     from adgn.selection.show import export as export_text
-    from adgn.training.files import OTHER_OUT, write_atomically
+    from adgn.training.checkpoint import OTHER_OUT, write_atomically
 
     with _opened(name, storage, folder) as (study, definition):
         text = export_text(study, definition, form)

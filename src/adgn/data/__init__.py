@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from adgn._util.lazy import lazy_exports
+from adgn._util.registry import lazy_exports
 
 if TYPE_CHECKING:  # imported on first use: tables of names need no torch
     from adgn.data.catalogue import CATALOGUE, DatasetInfo, FileState, find_dataset, prepare, verify
@@ -15,16 +15,15 @@ if TYPE_CHECKING:  # imported on first use: tables of names need no torch
     from adgn.data.own.preprocessing import Features, Preprocessing
     from adgn.data.own.targets import TargetEncoder
     from adgn.data.packed import PackedDataset, PackedGraphs
-    from adgn.data.property import GraphPropertyDataset
-    from adgn.data.property_settings import PropertySettings
+    from adgn.data.property import GraphPropertyDataset, constant_predictor_score
     from adgn.data.property_targets import (
         PUBLISHED_COLUMNS,
         TARGETS,
         ConstantScore,
+        PropertySettings,
         PropertyTarget,
         find_target,
     )
-    from adgn.data.property_values import constant_predictor_score
     from adgn.data.root import data_root
     from adgn.data.splits import (
         PAPER_DATA_SEEDS,

@@ -12,8 +12,7 @@ from adgn.data.files import read_tensors
 from adgn.data.node_datasets import NODE_DATASETS, NodeDataset, unknown_dataset
 from adgn.data.nodes import prepare_node_dataset
 from adgn.data.property import prepare_property
-from adgn.data.property_settings import PropertySettings
-from adgn.data.property_targets import PUBLISHED_COLUMNS, TARGETS
+from adgn.data.property_targets import PUBLISHED_COLUMNS, TARGETS, PropertySettings
 from adgn.data.raw_files import check_raw_file, raw_files
 from adgn.data.root import cache_folder, data_root
 

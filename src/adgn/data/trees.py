@@ -10,9 +10,9 @@ import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from adgn._util.memory import check_memory
+from adgn._util.environment import check_memory
 from adgn._util.suggestions import unknown_name
-from adgn.data.checks import check_integer
+from adgn.data.errors import check_integer
 from adgn.data.packed import PackedDataset, PackedGraphs
 
 PAPER_SEED = 11

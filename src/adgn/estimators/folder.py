@@ -16,15 +16,13 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
 from adgn._util.environment import versions
-from adgn._util.files import read_file, write_file
-from adgn._util.finite import finite_or_none
-from adgn._util.jsontext import parse_json
+from adgn._util.files import finite_or_none, parse_json, read_file, write_file
 from adgn._version import __version__
 from adgn.data import Preprocessing, TargetEncoder
 from adgn.estimators.card import model_card
 from adgn.estimators.members import member_from
 from adgn.estimators.quality import Quality
-from adgn.training.files import sha256
+from adgn.training.checkpoint import sha256
 
 if TYPE_CHECKING:
     from adgn.estimators.base import GraphEstimator

@@ -11,7 +11,7 @@ from torch import Tensor
 from adgn.data.features import csr_to_scipy
 from adgn.estimators.inputs import Direction, Inputs
 from adgn.graph import graph_operator, sparse_features
-from adgn.graph.layout import Normalization
+from adgn.graph.adjacency import Normalization
 
 __all__ = ["OPERATORS", "HopOperator", "HopView", "hop_blocks", "reduction"]
 

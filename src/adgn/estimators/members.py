@@ -14,7 +14,7 @@ from adgn.estimators.ridge import RidgeModel
 from adgn.graph import GraphBlocks
 from adgn.nn import GraphNetwork, build_model
 from adgn.training.block_batches import BlockBatches
-from adgn.training.denormals import flushed_denormals
+from adgn.training.seeding import flushed_denormals
 
 __all__ = ["Member", "NetworkModel", "averaged", "calibrated", "greedy_weights", "member_from"]
 

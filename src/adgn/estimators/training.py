@@ -11,7 +11,7 @@ from typing import Any
 import optuna
 from torch import Tensor
 
-from adgn._util.memory import NotEnoughMemoryError
+from adgn._util.environment import NotEnoughMemoryError
 from adgn.data import TargetEncoder
 from adgn.estimators.candidates import Candidate, search_space
 from adgn.estimators.inputs import Direction, Inputs

@@ -3,12 +3,17 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from adgn.experiments.budgets import SEARCH_SEED, Budget, Search, find_budget
+from adgn.experiments.budgets import SEARCH_SEED, Budget, find_budget
 from adgn.experiments.definition import Column, Experiment, Row
+from adgn.experiments.fingerprint import (
+    COUNTED_FOR_A_TIME,
+    described_search,
+    described_settings,
+)
 from adgn.experiments.records import FORMAT, Cell, Published
 from adgn.experiments.tables import find_experiment
 from adgn.selection import Protocol, Run, grid_size, named_space, protocol_of
@@ -176,17 +181,21 @@ class CellPlan:
         there = {(run.seed, run.split) for run in cell.runs}
         return [run for run in self.rounds[number - 1] if (run.seed, run.split) not in there]
 
-    @cached_property
+    @property
     def fingerprint(self) -> str:
-        """Changes with everything that scores depend on."""
-        config = self.base.model_dump(mode="json")
-        for key in ("device", "checkpoint"):  # without effect on scores
-            config.pop(key)
-        config["task"].pop("root", None)
+        """Changes with everything that scores depend on, and with nothing else."""
+        return self.fingerprints[0]
+
+    @cached_property
+    def fingerprints(self) -> tuple[str, ...]:
+        """That which new cells have, and those of earlier versions that mean the same."""
+        return self._fingerprint(()), self._fingerprint(COUNTED_FOR_A_TIME)
+
+    def _fingerprint(self, also: tuple[str, ...]) -> str:
         # Words and estimates do not count, and the settings are part of the configuration above.
         experiment, search = self.experiment, self.budget.search
         budget = {
-            "search": None if search is None else [_described(search), SEARCH_SEED],
+            "search": None if search is None else [described_search(search), SEARCH_SEED],
             "seeds": self.budget.seeds,
             "splits": self.budget.splits,
             "whole_selection": self.budget.study_per_cell,  # so named in cells that are there
@@ -201,16 +210,9 @@ class CellPlan:
             "budget": [self.budget_name, budget],
             "space": self.space,
             "protocol": self.protocol.model_dump(mode="json"),
-            "config": config,
+            "config": described_settings(self.base, also),
         }
         return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:32]
-
-
-def _described(search: Search) -> dict[str, Any]:
-    """A search as data. What was added later is there only where it is used: the fingerprints of
-    cells that do without it are what they were."""
-    added = {"prune": "none", "most": {}}
-    return {key: value for key, value in asdict(search).items() if value != added.get(key, ...)}
 
 
 def planned_columns(experiment: Experiment, budget: Budget) -> tuple[Column, ...]:

@@ -7,11 +7,10 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic.functional_validators import AfterValidator, BeforeValidator
 
-from adgn._util.finite import finite_or_none
-from adgn._util.jsontext import parse_json
+from adgn._util.files import finite_or_none, parse_json
 from adgn._util.names import check_name
 from adgn.experiments.errors import unwritable
-from adgn.training.files import RUN_AGAIN, write_atomically
+from adgn.training.checkpoint import RUN_AGAIN, write_atomically
 
 FORMAT = 1
 # JSON has no number that is not finite: such a score is written as `None`.

@@ -1,14 +1,12 @@
 """What a graph is to the layers: a sparse operator, validated and normalised once per graph."""
 
-from adgn.graph.adjacency import Adjacency, graph_operator, sparse_features
-from adgn.graph.backend import Backend, backend, set_backend
+from adgn.graph.adjacency import Adjacency, EdgeLayout, graph_operator, sparse_features
 from adgn.graph.blocks import GraphBlocks, SelectedGraphs
-from adgn.graph.cache import cache_info, clear_cache
 from adgn.graph.edge_operator import EdgeOperator, Operator, edge_operator
 from adgn.graph.edges import edge_list, edges_with_loops
 from adgn.graph.kernels import multiply_reference
-from adgn.graph.layout import EdgeLayout
-from adgn.graph.operator import CSR, SparseOperator, SparsePattern
+from adgn.graph.native.library import Backend, backend, set_backend
+from adgn.graph.operator import CSR, SparseOperator, SparsePattern, cache_info, clear_cache
 
 __all__ = ["CSR", "Adjacency", "Backend", "EdgeLayout", "EdgeOperator", "GraphBlocks", "Operator"]
 __all__ += ["SelectedGraphs", "SparseOperator", "SparsePattern", "backend", "cache_info"]

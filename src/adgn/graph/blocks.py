@@ -3,13 +3,17 @@
 import torch
 from torch import Tensor
 
-from adgn.graph.adjacency import graph_operator
-from adgn.graph.backend import native_library
-from adgn.graph.cache import lazy_property, outside_transforms
+from adgn.graph.adjacency import Normalization, graph_operator
 from adgn.graph.checks import check_edge_index, check_edge_weight, check_same_place
-from adgn.graph.layout import Normalization
 from adgn.graph.native import calls
-from adgn.graph.operator import CSR, SparseOperator, SparsePattern
+from adgn.graph.native.library import native_library
+from adgn.graph.operator import (
+    CSR,
+    SparseOperator,
+    SparsePattern,
+    lazy_property,
+    outside_transforms,
+)
 
 
 class GraphBlocks:

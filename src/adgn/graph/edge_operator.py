@@ -7,7 +7,15 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from adgn.graph.adjacency import SPARSE_LAYOUTS, Adjacency, graph_operator, plain_edges
+from adgn.graph.adjacency import (
+    SELF_LOOP_WEIGHT,
+    SPARSE_LAYOUTS,
+    Adjacency,
+    Normalization,
+    graph_operator,
+    normalized,
+    plain_edges,
+)
 from adgn.graph.checks import (
     check_edge_weight,
     check_same_place,
@@ -17,7 +25,6 @@ from adgn.graph.checks import (
 )
 from adgn.graph.edges import edge_list
 from adgn.graph.kernels import multiply_transposed
-from adgn.graph.layout import SELF_LOOP_WEIGHT, Normalization, normalized
 from adgn.graph.operator import SparseOperator
 
 

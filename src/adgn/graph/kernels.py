@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from adgn.graph.backend import native_library
 from adgn.graph.native import calls
-from adgn.graph.native.library import DTYPES
+from adgn.graph.native.library import DTYPES, native_library
 
 if TYPE_CHECKING:
     from adgn.graph.operator import CSR, SparseOperator

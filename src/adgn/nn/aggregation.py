@@ -11,8 +11,8 @@ from torch_geometric.nn import MessagePassing
 
 from adgn._util.registry import Registry
 from adgn.graph import Adjacency
+from adgn.graph.adjacency import Normalization
 from adgn.graph.checks import records_sizes
-from adgn.graph.layout import Normalization
 from adgn.nn import conv
 from adgn.nn.conv import GCN2Conv, GraphConvolution
 from adgn.nn.resolve import has_hooks

@@ -15,9 +15,8 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from adgn.graph import EdgeOperator, Operator, SparseOperator, graph_operator
-from adgn.graph.backend import native_library, setting
 from adgn.graph.checks import check_choice, check_count, check_finite
-from adgn.graph.native.library import DTYPES
+from adgn.graph.native.library import DTYPES, native_library, setting
 from adgn.nn.checkpointing import MEMORIES, Memory, checkpoint_interval, checkpointed, split_steps
 from adgn.nn.integrators import EULER, Integrator, VectorField, resolve_integrator, step
 from adgn.nn.resolve import Activation, KnownActivation, known_activation

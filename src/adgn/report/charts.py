@@ -1,6 +1,7 @@
 """What the figures of a report show, before any drawing: lines and dots with their labels."""
 
 from dataclasses import dataclass, replace
+from math import isfinite
 
 from adgn.experiments.records import Cell, Column, Moments
 from adgn.report.numbers import NOT_FINITE, NumberFormat, metric_label, number_format, tick
@@ -17,7 +18,7 @@ class Series:
     @property
     def measured(self) -> list[tuple[float, float]]:
         """The points that have a height."""
-        return [(x, y) for x, y in self.points if y is not None]
+        return [(x, y) for x, y in self.points if y is not None and isfinite(y)]
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ Lines are told apart by marker and dashes as well as by colour, and carry their 
 """
 
 from collections.abc import Iterable, Sequence
-from math import nan
+from math import isfinite, nan
 from typing import Any
 
 import matplotlib as mpl
@@ -109,7 +109,7 @@ def _draw_lines(axes: Axes, chart: LineChart, small: bool) -> None:
     axes.margins(0.03, 0.06)
     for index, series in enumerate(chart.series):
         xs = [x for x, _ in series.points]
-        ys = [nan if y is None else y for _, y in series.points]
+        ys = [nan if y is None or not isfinite(y) else y for _, y in series.points]
         style = line_style(index)
         if small and len(xs) > 1:  # a line of one point is only seen by its marker
             style["marker"] = ""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from adgn.experiments.records import Cell, Column, Moments
+from adgn.experiments.records import Cell, Moments
 from adgn.report.results import TableResults, over_runs
 from adgn.training.tasks import TASKS, ExtraScore
 
@@ -27,14 +27,10 @@ def published_extra(cell: Cell, score: ExtraScore) -> Moments | None:
     place = cell.published
     if place is None or place.row is None or place.column is None:
         return None
-    return _published(place.row, place.column, score)
+    return quoted_extra(place.row, place.column, score)
 
 
-def quoted_extra(title: str, column: Column, score: ExtraScore) -> Moments | None:
-    """What was published for a method that was not run."""
-    return _published(title, column.title, score)
-
-
-def _published(row: str, column: str, score: ExtraScore) -> Moments | None:
+def quoted_extra(row: str, column: str, score: ExtraScore) -> Moments | None:
+    """What was published in a row and a column, also of a method that was not run."""
     value = score.published(row, column)
     return None if value is None else Moments(mean=value)

@@ -170,7 +170,7 @@ def _grid(table: TableResults, group: Group, caption: str, corner: str) -> Grid:
         values = (quoted.values.get(column.key) for column in columns)
         lines = _line("quoted", f"{quoted.title} (published)", form, values)
         for extra in extras if lines else ():
-            more = [quoted_extra(quoted.title, column, extra) for column in columns]
+            more = [quoted_extra(quoted.title, column.title, extra) for column in columns]
             lines += _line("quoted-extra", extra.title, NumberFormat(extra.digits), more)
         blocks.append(tuple(lines))
     heads = [Head(c.title if c.layers is None else str(c.layers), c.note or "") for c in columns]

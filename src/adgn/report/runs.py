@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from adgn._util.jsontext import parse_json
+from adgn._util.files import parse_json
 from adgn._version import __version__
 from adgn.experiments import records
 from adgn.nn import model_spec
@@ -144,7 +144,7 @@ def _table(title: str, metric: records.Metric, trained: Sequence[_Trained]) -> T
         budget=BUDGET,
         metric=metric,
         rows=tuple(
-            records.Row(key=key, title=_joined(model_spec(name).title, more), model=name)
+            records.Row(key=key, title=model_spec(name).title + (more and f", {more}"), model=name)
             for (name, more), key in rows.items()
         ),
         columns=tuple(
@@ -160,10 +160,6 @@ def _table(title: str, metric: records.Metric, trained: Sequence[_Trained]) -> T
     order = [(row.key, column.key) for row in outline.rows for column in outline.columns]
     complete = {place: cells.get(place) or not_begun(outline, *place) for place in order}
     return TableResults(outline, complete)
-
-
-def _joined(*texts: str) -> str:
-    return ", ".join(filter(None, texts))
 
 
 def _keys(places: Iterable[Place]) -> dict[Place, str]:
@@ -226,21 +222,15 @@ def _moments(by_run: Sequence[tuple[_Trained, Mapping[str, Any]]]) -> dict[str, 
 
 
 def _search(study: Mapping[str, Any]) -> records.SearchRecord:
-    return records.SearchRecord(
-        trials=study["trials"]["total"],
-        failed=study["trials"]["failed"],
-        how=f"{study['search']}, space {study['space']}, {study['rule']}",
-        seconds=study["trial_seconds"],
-    )
+    counts, how = study["trials"], f"{study['search']}, space {study['space']}, {study['rule']}"
+    trials, failed, seconds = counts["total"], counts["failed"], study["trial_seconds"]
+    return records.SearchRecord(trials=trials, failed=failed, how=how, seconds=seconds)
 
 
 def _curve(history: Sequence[Mapping[str, Any]]) -> records.Curve:
     """The losses by epoch, thinned out."""
     lines = [line for line in history if "val" in line]
     lines = lines[:: max(1, len(lines) // CURVE_POINTS)]
-    return records.Curve(
-        metric="loss",
-        epochs=tuple(line["epoch"] for line in lines),
-        train=tuple(line["train_loss"] for line in lines),
-        val=tuple(line["val"]["loss"] for line in lines),
-    )
+    epochs, train = (tuple(line[key] for line in lines) for key in ("epoch", "train_loss"))
+    val = tuple(line["val"]["loss"] for line in lines)
+    return records.Curve(metric="loss", epochs=epochs, train=train, val=val)

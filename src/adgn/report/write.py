@@ -16,8 +16,8 @@ from adgn.report.latex import latex_grid
 from adgn.report.markdown import escape_markdown, markdown_grid
 from adgn.report.page import html_page, progress_text
 from adgn.report.results import ReportError, Results, TableResults, read_results
+from adgn.training.checkpoint import write_atomically
 from adgn.training.errors import RunError
-from adgn.training.files import write_atomically
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ import optuna
 from filelock import FileLock
 from optuna.study import Study
 
-from adgn._util.files import read_file
-from adgn._util.jsontext import parse_json
+from adgn._util.files import parse_json, read_file
 from adgn._util.names import check_name
 from adgn._util.processes import terminate_as_interrupt
 from adgn._util.suggestions import unknown_name
@@ -44,9 +43,9 @@ from adgn.selection.storage import (
 from adgn.selection.study import open_study, plan, requeue, start_study, stored_definition
 from adgn.selection.worker import WorkerSpec, first_cause
 from adgn.training import TrainConfig, resolve_config, shared_data
-from adgn.training.devices import resolve_device, thread_count
-from adgn.training.files import RUN_AGAIN, write_atomically
-from adgn.training.memory import check_run_memory
+from adgn.training.checkpoint import RUN_AGAIN, write_atomically
+from adgn.training.models import check_run_memory
+from adgn.training.seeding import resolve_device, thread_count
 
 ROOT = Path("studies")
 EPOCH_TIMES = "adgn_epoch_times"  # the study's attribute that holds them

@@ -14,7 +14,7 @@ from adgn.selection.protocols import Protocol, Run
 from adgn.selection.spaces import grid_size, nested
 from adgn.tasks.spaces import SearchSpace
 from adgn.training import OBJECTIVES, TrainConfig, resolve_config
-from adgn.training.configfile import config_differences
+from adgn.training.config import config_differences
 from adgn.training.tasks import task_entry
 
 Search = Literal["grid", "random", "tpe"]
@@ -130,8 +130,12 @@ class StudyDefinition(BaseModel):
     def check_same(self, name: str, other: "StudyDefinition") -> None:
         """Raises unless `other` continues this study; only the number of trials may change."""
         # The rungs follow from the rest, by a rule that another version may have changed.
-        free = {"trials", "space_name", "plugins", "rungs"}
-        ours, theirs = (d.model_dump(exclude=free) for d in (self, other))
+        free = {"trials", "space_name", "plugins", "rungs", "settings"}
+        # A setting that was added since the study began has its default in both.
+        ours, theirs = (
+            {**d.model_dump(exclude=free), "settings": d.base.model_dump(mode="json")}
+            for d in (self, other)
+        )
         differences = config_differences(ours, theirs)
         if differences:
             cut = (line if len(line) <= 120 else f"{line[:120]}…" for line in differences[:3])

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from adgn._util.environment import available_cores
-from adgn._util.plugins import VARIABLE as PLUGINS
 from adgn._util.processes import Worker, run_tasks
+from adgn._util.registry import VARIABLE as PLUGINS
 from adgn.data.root import ROOT_VARIABLE, data_root
 from adgn.selection.errors import ExecutorError
 from adgn.selection.worker import WorkerSpec, work

@@ -11,7 +11,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial
 
 from adgn._util.environment import environment
-from adgn._util.finite import finite_or_none
+from adgn._util.files import finite_or_none
 from adgn.selection.definition import StudyDefinition
 from adgn.selection.errors import SelectionError
 from adgn.selection.objective import group_mean, trial_scores
@@ -20,8 +20,8 @@ from adgn.selection.replicate import read_scores, replicate
 from adgn.selection.status import ranked, study_status
 from adgn.selection.study import kinds, rung_of, trial_key, trial_params
 from adgn.training import ConfigError, RunDirectory, evaluate, shared_data, to_toml
-from adgn.training.devices import resolve_device
-from adgn.training.files import RUN_AGAIN, write_atomically
+from adgn.training.checkpoint import RUN_AGAIN, write_atomically
+from adgn.training.seeding import resolve_device
 from adgn.training.tasks import task_entry
 
 Progress = Callable[[int, int], None]

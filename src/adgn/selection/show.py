@@ -9,7 +9,7 @@ from optuna.importance import FanovaImportanceEvaluator, get_param_importances
 from optuna.study import Study, create_study
 from optuna.trial import FrozenTrial, TrialState
 
-from adgn._util.finite import finite_or_none
+from adgn._util.files import finite_or_none
 from adgn._util.suggestions import unknown_name
 from adgn.selection.definition import StudyDefinition
 from adgn.selection.status import ranked

@@ -11,7 +11,7 @@ from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from adgn._util.plugins import PluginError, load_plugin, load_plugins, loaded_plugins
+from adgn._util.registry import PluginError, load_plugin, load_plugins, loaded_plugins
 from adgn.selection.definition import StudyDefinition, params_key
 from adgn.selection.errors import SelectionError
 from adgn.selection.halving import Entry, wanted_entries

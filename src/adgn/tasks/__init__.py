@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from adgn._util.lazy import lazy_exports
+from adgn._util.registry import lazy_exports
 
 # In the order in which tasks are listed; importing a file registers its tasks.
 # isort: split

@@ -8,8 +8,14 @@ from pydantic import Field, StrictBool, StrictInt
 from adgn.data.node_datasets import NODE_DATASETS
 from adgn.tasks.published import published_for
 from adgn.training.config import TaskConfig
-from adgn.training.sharing import cached_data
-from adgn.training.tasks import Progress, PublishedValue, TaskData, TaskSize, register_task
+from adgn.training.tasks import (
+    Progress,
+    PublishedValue,
+    TaskData,
+    TaskSize,
+    cached_data,
+    register_task,
+)
 
 if TYPE_CHECKING:  # what brings torch is imported where it is used: listing the tasks is quick
     import torch

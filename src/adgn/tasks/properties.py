@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field, StrictFloat, StrictInt
 
-from adgn.data.property_settings import PropertySettings
-from adgn.data.property_targets import TARGETS
+from adgn.data.property_targets import TARGETS, PropertySettings
 from adgn.tasks.published import published_for
 from adgn.training.config import TaskConfig
 from adgn.training.tasks import Progress, PublishedValue, TaskData, TaskSize, register_task

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from adgn._util.lazy import lazy_exports
+from adgn._util.registry import lazy_exports
 
 if TYPE_CHECKING:  # imported on first use: tables of names need no torch
     from adgn.training.api import Prepared, evaluate, open_run, prepare, resume, train
@@ -15,9 +15,13 @@ if TYPE_CHECKING:  # imported on first use: tables of names need no torch
         labelled_batch,
     )
     from adgn.training.block_batches import BlockBatches
-    from adgn.training.config import TrainConfig
-    from adgn.training.configfile import parse_setting, read_config, resolve_config, to_toml
-    from adgn.training.constant import LearnedNothingWarning
+    from adgn.training.config import (
+        TrainConfig,
+        parse_setting,
+        read_config,
+        resolve_config,
+        to_toml,
+    )
     from adgn.training.errors import (
         ConfigError,
         DamagedRunError,
@@ -26,13 +30,16 @@ if TYPE_CHECKING:  # imported on first use: tables of names need no torch
         RunError,
         TrainingError,
     )
-    from adgn.training.metrics import ClassificationMetrics, RegressionMetrics, macro_f1
-    from adgn.training.objective import OBJECTIVES, Objective
+    from adgn.training.metrics import (
+        ClassificationMetrics,
+        LearnedNothingWarning,
+        RegressionMetrics,
+        macro_f1,
+    )
+    from adgn.training.objective import OBJECTIVES, EarlyStopping, Objective
     from adgn.training.predictions import predict
     from adgn.training.result import RunResult
     from adgn.training.run import RunDirectory
-    from adgn.training.sharing import shared_data
-    from adgn.training.stopping import EarlyStopping
     from adgn.training.tasks import (
         TASKS,
         ExtraScore,
@@ -40,6 +47,7 @@ if TYPE_CHECKING:  # imported on first use: tables of names need no torch
         TaskData,
         TaskEntry,
         register_task,
+        shared_data,
         unregister_task,
     )
     from adgn.training.trainer import Callback, Trainer

@@ -15,21 +15,20 @@ from adgn.nn import GraphNetwork
 from adgn.training.batches import BatchSource, PackedBatches, Split
 from adgn.training.block_batches import BlockBatches
 from adgn.training.checkpoint import load_into, load_weights
-from adgn.training.config import TrainConfig
-from adgn.training.configfile import ConfigLike, resolve_config
-from adgn.training.devices import resolve_device
+from adgn.training.config import ConfigLike, TrainConfig, resolve_config
 from adgn.training.errors import ConfigError, DivergedError, RunError
-from adgn.training.memory import check_run_memory
 from adgn.training.metrics import Scores
-from adgn.training.models import build_network
-from adgn.training.objective import resolve_objective
-from adgn.training.optim import build_optimizer, build_schedule
+from adgn.training.models import build_network, check_run_memory
+from adgn.training.objective import (
+    EarlyStopping,
+    build_optimizer,
+    build_schedule,
+    resolve_objective,
+)
 from adgn.training.result import RunResult
 from adgn.training.run import Checkpointer, RunDirectory
-from adgn.training.seeding import own_randomness
-from adgn.training.sharing import cached_data
-from adgn.training.stopping import EarlyStopping
-from adgn.training.tasks import Progress, TaskData, task_entry, with_extra_scores
+from adgn.training.seeding import own_randomness, resolve_device
+from adgn.training.tasks import Progress, TaskData, cached_data, task_entry, with_extra_scores
 from adgn.training.trainer import Callback, Trainer
 
 

@@ -1,4 +1,4 @@
-"""From the model section of a configuration to a network."""
+"""From the model section of a configuration to a network, and the memory that it will need."""
 
 from collections.abc import Mapping
 from types import NoneType
@@ -9,6 +9,106 @@ from adgn.nn import GraphNetwork, build_model, model_spec
 if TYPE_CHECKING:
     from adgn.training.config import ModelConfig
     from adgn.training.tasks import TaskData, TaskSize
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from adgn._util.environment import check_memory
+from adgn.training.config import ModelConfig, TrainConfig
+from adgn.training.seeding import own_randomness, resolve_device
+from adgn.training.tasks import TaskSize, task_entry
+
+_FLOAT = 4
+# Numbers that a layer keeps for the gradient, per entry of the states; as measured.
+_KEPT = {"appnp": 1.5, "dagnn": 1.0, "dgc": 2.0, "gat": 5.5, "gcn": 2.5, "gcnii": 1.5}
+_KEPT |= {"ggnn": 11.0, "mlp": 2.0}
+_KEPT_BY_OTHERS = 4.0
+_AT_WORK = 10.0  # states, and as much again, of encoder, readout and the layer under way
+_EDGE_BYTES = 100  # of operators, their transposes and what they are made from
+_LAYER_BYTES = 20_000  # of a layer's Python objects
+_MOMENTS = {"adam": 2, "adamw": 2, "rmsprop": 2, "sgd": 1}  # tensors like the weights
+
+
+@dataclass(frozen=True)
+class MemoryNeed:
+    """The bytes of a run: weights (gradients, optimiser, copies written), states kept, data."""
+
+    weights: float
+    states: float
+    data: float
+
+    @property
+    def total(self) -> float:
+        """All of it."""
+        return self.weights + self.states + self.data
+
+
+def estimate_memory(config: TrainConfig) -> MemoryNeed | None:
+    """About how much memory a run needs, within a factor of three; `None` for an unknown task."""
+    size_of = task_entry(config.task.name).size
+    if size_of is None:
+        return None
+    size, model = size_of(config), config.model
+
+    def build(layers: int) -> nn.Module:
+        return build_network(model.model_copy(update={"num_layers": layers}), size)
+
+    moments = _MOMENTS[config.optimizer.name]
+    # Weights, gradients, moments and the best weights; a state is copied and then written as bytes.
+    copies = 3 + moments + 2 * (2 + moments)
+    if not model.options.get("weight_sharing", True):
+        copies += 7  # the weights of all layers side by side, W − Wᵀ − γI, and their gradients
+    weights = parameter_bytes(build, model.num_layers, copies)
+    return MemoryNeed(weights, _states(model, size), size.data)
+
+
+def parameter_bytes(build: Callable[[int], nn.Module], num_layers: int, copies: int = 1) -> float:
+    """The bytes of a network with `copies` of its parameters, told by one and two layers."""
+    # Some modules draw from the generator here too, which may be in use by another thread.
+    with own_randomness(0):
+        try:
+            with torch.device("meta"):
+                one, two = (sum(w.numel() for w in build(n).parameters()) for n in (1, 2))
+        except (RuntimeError, TypeError, OverflowError):  # more numbers than can be counted
+            return math.inf
+    objects = _LAYER_BYTES if two > one else 0  # else one layer is used again and again
+    return _FLOAT * copies * one + (_FLOAT * copies * (two - one) + objects) * (num_layers - 1.0)
+
+
+def _states(model: ModelConfig, size: TaskSize) -> float:
+    kept, layers = _KEPT.get(model.name, _KEPT_BY_OTHERS), float(model.num_layers)
+    if model.name == "adgn":
+        known = model.options["act"] in ("tanh", "relu", "identity", None)
+        kept = 1.25 if known and model.options["phi"] in ("sum", "gcn") else 5.0
+        if model.options["memory"] == "checkpoint":
+            layers = min(layers, 2 * math.sqrt(layers))
+    entries = float(size.nodes) * model.hidden_channels
+    return _FLOAT * entries * (kept * layers + _AT_WORK) + _EDGE_BYTES * size.edges
+
+
+def check_run_memory(config: TrainConfig, runs: int = 1) -> None:
+    """Raises `NotEnoughMemoryError` where so many runs at a time need more than there is."""
+    need = estimate_memory(config)
+    if need is None:
+        return
+    model = config.model
+    parts = ((need.weights, "weights"), (need.states, "states of a batch"), (need.data, "data"))
+    what = (
+        f"{config.task.name} with {model.name}, hidden_channels={model.hidden_channels} and "
+        f"num_layers={model.num_layers} (most of it for {max(parts)[1]})"
+    )
+    if runs > 1:
+        what = f"{runs} times {what}"
+    device = resolve_device(config.device)
+    if device.type == "cuda":
+        check_memory(need.total, f"on {device} {what}", torch.cuda.mem_get_info(device)[0])
+        check_memory(runs * need.data, what)
+    else:
+        check_memory(runs * need.total, what)
 
 
 def model_options(name: str) -> list[str]:

@@ -1,15 +1,18 @@
-"""What a model is asked for: the loss that trains it and the scores that judge it."""
+"""The loss, the scores, the optimiser and early stopping of a run."""
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
+from torch.optim.lr_scheduler import CosineAnnealingLR, LRScheduler, ReduceLROnPlateau, StepLR
 
 from adgn._util.suggestions import unknown_name
 from adgn.training.batches import LabelledBatch
+from adgn.training.config import OptimizerConfig, ScheduleConfig
 from adgn.training.metrics import (
     ClassificationMetrics,
     Metrics,
@@ -17,7 +20,124 @@ from adgn.training.metrics import (
     class_probabilities,
     row_average,
 )
-from adgn.training.stopping import Mode
+
+Mode = Literal["min", "max"]
+
+
+@dataclass
+class EarlyStopping:
+    """Follows one score over the epochs.
+
+    Args:
+        mode: `"min"`: a lower score is better; `"max"`: a higher one.
+        patience: Stop when the best epoch is more than this many epochs ago; `None`: never.
+        ties: Whether a score equal to the best counts as better.
+        target: Stop as soon as the score is at least this good.
+
+    Attributes:
+        best: The best score so far; `None` before the first.
+        best_epoch: The epoch that had it.
+
+    Example:
+        >>> stopping = EarlyStopping("min", patience=1)
+        >>> [stopping.update(epoch, score) for epoch, score in enumerate([3.0, 2.0, 2.0, 5.0])]
+        [True, True, True, False]
+        >>> stopping.best_epoch, stopping.reason(3), stopping.reason(4)
+        (2, None, 'patience')
+    """
+
+    mode: Mode
+    patience: int | None = None
+    ties: bool = True
+    target: float | None = None
+    best: float | None = None
+    best_epoch: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.mode not in ("min", "max"):
+            raise unknown_name("mode", self.mode, ("min", "max"))
+        if self.patience is not None and self.patience < 0:
+            raise ValueError(f"patience={self.patience} is negative; give epochs, or None")
+
+    def update(self, epoch: int, score: float) -> bool:
+        """Takes the score of an epoch; whether it is the best so far."""
+        if math.isnan(score):
+            raise ValueError(f"the score of epoch {epoch} is NaN, which cannot be compared")
+        sign = 1 if self.mode == "max" else -1
+        better = (
+            self.best is None
+            or sign * score > sign * self.best
+            or (self.ties and score == self.best)
+        )
+        if better:
+            self.best, self.best_epoch = score, epoch
+        return better
+
+    def reason(self, epoch: int) -> Literal["target", "patience"] | None:
+        """Why to stop after this epoch; `None`: go on."""
+        if self.best is None or self.best_epoch is None:
+            return None
+        sign = 1 if self.mode == "max" else -1
+        if self.target is not None and sign * self.best >= sign * self.target:
+            return "target"
+        if self.patience is not None and epoch - self.best_epoch > self.patience:
+            return "patience"
+        return None
+
+    def state_dict(self) -> dict[str, Any]:
+        """What changes over the epochs."""
+        return {"best": self.best, "best_epoch": self.best_epoch}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Goes back to a state that `state_dict` gave."""
+        self.best, self.best_epoch = state["best"], state["best_epoch"]
+
+
+def build_optimizer(
+    parameters: Iterable[nn.Parameter], config: OptimizerConfig
+) -> torch.optim.Optimizer:
+    """The optimiser of a configuration, over those parameters that are trained."""
+    trained = [parameter for parameter in parameters if parameter.requires_grad]
+    if not trained:
+        raise ValueError("the model has no parameters to train; all of them are frozen")
+    common: dict[str, Any] = {"lr": config.lr, "weight_decay": config.weight_decay}
+    if config.name in ("adam", "adamw"):
+        kind = torch.optim.Adam if config.name == "adam" else torch.optim.AdamW
+        # One fused pass over all weights: for small models the step is a large part of an epoch.
+        fused = all(p.is_floating_point() and p.device.type in ("cpu", "cuda") for p in trained)
+        return kind(trained, fused=fused, **common)
+    kind_with_momentum = torch.optim.SGD if config.name == "sgd" else torch.optim.RMSprop
+    return kind_with_momentum(trained, momentum=config.momentum, **common)
+
+
+def build_schedule(
+    optimizer: torch.optim.Optimizer, config: ScheduleConfig, *, mode: Mode, max_epochs: int
+) -> LRScheduler | ReduceLROnPlateau | None:
+    """The learning-rate schedule of a configuration; `None` where the rate stays as it is."""
+    if config.name == "plateau":
+        return ReduceLROnPlateau(
+            optimizer,
+            mode=mode,
+            factor=config.factor,
+            patience=config.patience,
+            threshold=config.threshold,
+            threshold_mode="abs",
+            min_lr=config.min_lr,
+        )
+    if config.name == "cosine":
+        return CosineAnnealingLR(optimizer, T_max=max_epochs, eta_min=config.min_lr)
+    if config.name == "step":
+        return StepLR(optimizer, step_size=config.every, gamma=config.factor)
+    return None
+
+
+def step_schedule(schedule: LRScheduler | ReduceLROnPlateau, score: float | None) -> None:
+    """Tells a schedule that an epoch is over; a plateau needs the score, if there is one."""
+    if not isinstance(schedule, ReduceLROnPlateau):
+        schedule.step()
+    elif score is not None:
+        schedule.step(score)
+
 
 Scored = tuple[Tensor, LabelledBatch]
 

@@ -14,8 +14,8 @@ from adgn.data.packed import offsets
 from adgn.nn.network import Level
 from adgn.training.api import open_run
 from adgn.training.batches import LabelledBatch, Split
+from adgn.training.checkpoint import OTHER_OUT, write_atomically
 from adgn.training.errors import ConfigError
-from adgn.training.files import OTHER_OUT, write_atomically
 
 _FORMATS = (".csv", ".safetensors")
 _COLUMNS = ("graph", "node", "prediction", "target", "probability")

@@ -18,15 +18,24 @@ from typing import Any
 
 import filelock
 
-from adgn._util.files import check_is_file, remove_temporaries
-from adgn._util.finite import finite_or_none
-from adgn._util.jsontext import parse_json
-from adgn._util.plugins import loaded_plugins
-from adgn.training.checkpoint import StateStore, save_weights
-from adgn.training.config import TrainConfig
-from adgn.training.configfile import config_differences, read_config, resolve_config, to_toml
+from adgn._util.files import check_is_file, finite_or_none, parse_json, remove_temporaries
+from adgn._util.registry import loaded_plugins
+from adgn.training.checkpoint import (
+    AppendedFile,
+    StateStore,
+    read_bytes,
+    save_weights,
+    sha256,
+    write_atomically,
+)
+from adgn.training.config import (
+    TrainConfig,
+    config_differences,
+    read_config,
+    resolve_config,
+    to_toml,
+)
 from adgn.training.errors import ConfigError, DamagedRunError, RunError
-from adgn.training.files import AppendedFile, read_bytes, sha256, write_atomically
 
 # A state is not written again before this many times the time that the last one took.
 _SAVE_COST = 40

@@ -1,4 +1,7 @@
-"""Random numbers of a run; generators are the process's, so one thread trains at a time."""
+"""Random numbers of a run, and where and with which numbers it computes.
+
+Generators are the process's, so one thread trains at a time.
+"""
 
 import hashlib
 import os
@@ -11,7 +14,75 @@ from typing import Any
 import numpy as np
 import torch
 
-from adgn.training.errors import TrainingError
+from adgn.training.errors import ConfigError, TrainingError
+
+
+def resolve_device(name: str) -> torch.device:
+    """The device of a name, which must be there; `"auto"` is a GPU where there is one."""
+    check_device_name(name)
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = torch.device(name)
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise ConfigError(
+            f"device={name!r} is not there: torch sees {torch.cuda.device_count()} GPUs; use 'cpu'"
+        )
+    try:
+        torch.zeros(1, device=device).item()
+    except (RuntimeError, AssertionError, ImportError) as error:
+        # "meta" holds no numbers; of others torch says in many ways that they are not here.
+        raise ConfigError(
+            f"device={name!r} cannot be computed on here; use 'cpu', 'cuda', 'cuda:1' or 'auto'"
+        ) from error
+    return device
+
+
+def check_device_name(name: str) -> None:
+    """Raises unless this is the name of a device, on this machine or another one."""
+    if name == "auto":
+        return
+    try:
+        torch.device(name)
+    except RuntimeError:
+        raise ConfigError(
+            f"device={name!r} is not known; use 'cpu', 'cuda', 'cuda:1' or 'auto'"
+        ) from None
+
+
+@contextmanager
+def thread_count(count: int) -> Iterator[None]:
+    """Torch's number of threads inside: results depend on it in their last bits."""
+    before = torch.get_num_threads()
+    if count != before:
+        torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        if torch.get_num_threads() != before:
+            torch.set_num_threads(before)
+
+
+@contextmanager
+def flushed_denormals() -> Iterator[None]:
+    """Takes numbers below the smallest normal one (1.2e-38 in single precision) for zero.
+
+    Weight decay and vanishing gradients bring weights, gradients and the optimiser's averages
+    down there and keep them there for hundreds of epochs, where a processor takes several times as
+    long for each operation; no score can tell such a number from zero. The processor's setting
+    holds for the calling thread (and those that it starts) and is put back at the end.
+    """
+    before = flushing_denormals()
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(before)
+
+
+def flushing_denormals() -> bool:
+    """Whether the processor does so now; torch has no word for it, so it is tried."""
+    return float(torch.tensor(1e-39, dtype=torch.float32).mul(0.5)) == 0.0
+
 
 RandomState = Mapping[str, Any]
 

@@ -16,16 +16,11 @@ from adgn._util.suggestions import unknown_name
 from adgn.graph.checks import NonFiniteError
 from adgn.training.batches import BatchSource, LabelledBatch, LoaderBatches, Split
 from adgn.training.checkpoint import load_into
-from adgn.training.constant import LearnedNothingWarning, learned_nothing
-from adgn.training.denormals import flushed_denormals
-from adgn.training.devices import thread_count
 from adgn.training.errors import DivergedError, Interrupted
-from adgn.training.metrics import Scores
-from adgn.training.objective import Objective, resolve_objective
-from adgn.training.optim import step_schedule
+from adgn.training.metrics import LearnedNothingWarning, Scores, learned_nothing
+from adgn.training.objective import EarlyStopping, Objective, resolve_objective, step_schedule
 from adgn.training.run import Checkpointer
-from adgn.training.seeding import own_randomness, random_state
-from adgn.training.stopping import EarlyStopping
+from adgn.training.seeding import flushed_denormals, own_randomness, random_state, thread_count
 
 Forward = Callable[[nn.Module, LabelledBatch], Tensor]
 Schedule = LRScheduler | ReduceLROnPlateau

@@ -3,7 +3,7 @@
 import networkx
 import pytest
 
-from adgn._util import memory
+from adgn._util import environment
 from adgn.data import Graph, GraphInputError
 
 
@@ -91,8 +91,8 @@ def test_graphml_that_is_wrong(tmp_path, monkeypatch):
         with pytest.raises(GraphInputError, match=r"club.graphml cannot be read as GraphML"):
             Graph.from_graphml(path)
     networkx.write_graphml(club(), path)
-    monkeypatch.setattr(memory, "available_bytes", lambda: 100.0)
-    with pytest.raises(memory.NotEnoughMemoryError, match=r"reading club.graphml"):
+    monkeypatch.setattr(environment, "available_bytes", lambda: 100.0)
+    with pytest.raises(environment.NotEnoughMemoryError, match=r"reading club.graphml"):
         Graph.from_graphml(path)
 
 

@@ -8,7 +8,7 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
-from adgn._util import memory
+from adgn._util import environment
 from adgn.data import Graph, GraphInputError, own
 from adgn.data.own.tables import open_table
 from adgn.data.own.textfiles import TextFormat
@@ -209,8 +209,10 @@ def test_a_file_larger_than_memory_is_refused(tmp_path, monkeypatch, ending):
     else:
         write(path, "id,x\n" + "".join(f"{number},0.25\n" for number in range(1000)))
     assert len(read(path)["id"]) == 1000
-    monkeypatch.setattr(memory, "available_bytes", lambda: 1000.0)
-    with pytest.raises(memory.NotEnoughMemoryError, match=rf"reading nodes{ending} needs about.*"):
+    monkeypatch.setattr(environment, "available_bytes", lambda: 1000.0)
+    with pytest.raises(
+        environment.NotEnoughMemoryError, match=rf"reading nodes{ending} needs about.*"
+    ):
         read(path)
     monkeypatch.setenv("ADGN_MEMORY_CHECK", "off")
     assert len(read(path)["id"]) == 1000

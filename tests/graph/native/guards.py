@@ -11,7 +11,7 @@ class Guards:
     """Hands out tensors in the middle of larger ones that are NaN (integers: -1) all around.
 
     Whoever reads from beyond such a tensor and uses what is there gets another result; whoever
-    writes beyond it is told by `untouched`. Serves in place of `adgn.graph.native.buffers.buffers`.
+    writes beyond it is told by `untouched`. Serves in place of `adgn.graph.native.library.buffers`.
 
     Args:
         shift: By how many numbers tensors made by `around` miss torch's alignment.

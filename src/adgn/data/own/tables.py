@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet
 
-from adgn._util.memory import NotEnoughMemoryError, check_memory
+from adgn._util.environment import NotEnoughMemoryError, check_memory
 from adgn._util.names import shortened
 from adgn.data.errors import GraphInputError
 from adgn.data.own.textfiles import TEXT_ENDINGS, TextFile, TextFormat

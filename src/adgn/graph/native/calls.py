@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from adgn.graph.checks import check_entries
-from adgn.graph.native.buffers import buffers
-from adgn.graph.native.library import DTYPES, Integration, Kept, Matrix, NativeLibrary
+from adgn.graph.native.library import DTYPES, Integration, Kept, Matrix, NativeLibrary, buffers
 
 if TYPE_CHECKING:
     from adgn.graph.operator import CSR

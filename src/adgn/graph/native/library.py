@@ -1,18 +1,43 @@
-"""The shared library of the native kernels, as ctypes sees it."""
+"""The native kernels as ctypes sees them, the memory they work in, and whether they serve.
+
+Memory for states is used again and again: clearing fresh pages costs more than the work. Large
+arrays come back to `buffers` when nothing refers to them any more, and serve the next request for
+exactly as many bytes. A request that none of them fits frees all of them first, so that graphs of
+changing sizes leave nothing behind; so does `adgn.graph.clear_cache()`.
+"""
 
 import ctypes
+import itertools
+import logging
+import os
 import sys
+import weakref
+from collections.abc import Sequence
 from ctypes import POINTER, Structure, c_char_p, c_double, c_int, c_int64, c_void_p
+from dataclasses import dataclass
 from functools import cache
+from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
+from torch import Tensor
+
+from adgn._util.suggestions import unknown_name
+
+Setting = Literal["auto", "native", "torch"]
+SETTINGS: tuple[Setting, ...] = ("auto", "native", "torch")
+VARIABLE = "ADGN_BACKEND"
+LARGE = 2**23  # bytes: a few large pages; below, malloc itself keeps memory
 
 _FILE = "_kernels.dll" if sys.platform == "win32" else "_kernels.so"  # as setup.py names it
 _INTERFACE = 3  # the number that adgn_interface() in api.cpp returns
 _SUFFIX = {torch.float32: "float", torch.float64: "double"}
 DTYPES = tuple(_SUFFIX)
+
+_logger = logging.getLogger("adgn")
+_setting: Setting | None = None  # None: what the environment says
+_times_missing = itertools.count()
 
 
 class Matrix(Structure):
@@ -122,3 +147,145 @@ def load_library() -> NativeLibrary | str:
         return NativeLibrary(path)
     except (OSError, AttributeError) as error:
         return f"the native kernels do not load: {error}"
+
+
+class BufferPool:
+    """Hands out uninitialised tensors and takes their memory back when they are gone."""
+
+    def __init__(self) -> None:
+        # By size. Memory can come back while another thread, or this one, is in `empty`, and a
+        # process can be forked at any moment: so there is no lock, and each change is one operation
+        # that Python does as a whole.
+        self._waiting: dict[int, list[Tensor]] = {}
+
+    def empty(
+        self, library: NativeLibrary | None, shape: Sequence[int], dtype: torch.dtype
+    ) -> Tensor:
+        """A tensor of any content, in large pages where it is large."""
+        size = prod(shape) * dtype.itemsize
+        if size < LARGE:
+            return torch.empty(shape, dtype=dtype, device="cpu")
+        buffer = self._take(size)
+        if buffer is None:
+            buffer = torch.empty(size, dtype=torch.uint8, device="cpu")
+            if library is not None:
+                library.call("adgn_prefer_large_pages", buffer.data_ptr(), size)
+        # The tensor refers to the array, which ends when nothing refers to the tensor.
+        array = buffer.numpy()
+        weakref.finalize(array, self._take_back, buffer).atexit = False
+        storage = torch.frombuffer(array, dtype=dtype).untyped_storage()
+        # Not a view: torch would forbid to change the result of an autograd function in place.
+        return torch.empty(0, dtype=dtype, device="cpu").set_(storage).resize_(tuple(shape))
+
+    def clear(self) -> None:
+        """Gives all waiting memory back to the system."""
+        self._waiting.clear()
+
+    @property
+    def waiting_bytes(self) -> int:
+        """How much memory waits to be used again."""
+        return sum(buffer.nbytes for same in list(self._waiting.values()) for buffer in list(same))
+
+    def _take(self, size: int) -> Tensor | None:
+        try:
+            return self._waiting[size].pop()
+        except (KeyError, IndexError):
+            self._waiting.clear()
+            return None
+
+    def _take_back(self, buffer: Tensor) -> None:
+        self._waiting.setdefault(buffer.nbytes, []).append(buffer)
+
+
+buffers = BufferPool()
+
+
+@dataclass(frozen=True)
+class Backend:
+    """Which kernels serve on the CPU.
+
+    Attributes:
+        name: `"native"` or `"torch"`.
+        reason: Why it is torch; empty for the native kernels.
+        instruction_set: What the native kernels are compiled for: `"avx512"`, `"avx2"` or
+            `"baseline"`; empty for torch.
+        threads: How many threads are used at most: torch's setting.
+    """
+
+    name: Literal["native", "torch"]
+    reason: str
+    instruction_set: str
+    threads: int
+
+
+class set_backend:  # noqa: N801 - used like torch.set_grad_enabled
+    """Chooses the kernels, for good or, as a context manager, for a while.
+
+    Args:
+        setting: `"auto"`: the native kernels wherever they can serve, else torch. `"native"`: an
+            error where they cannot serve an integration. `"torch"`: torch alone. The environment
+            variable `ADGN_BACKEND` sets it at the start; without it, `"auto"`.
+
+    Example:
+        >>> with set_backend("torch"):
+        ...     backend().name
+        'torch'
+    """
+
+    def __init__(self, setting: Setting) -> None:
+        global _setting
+        if setting not in SETTINGS:
+            raise unknown_name("setting", setting, SETTINGS)
+        if setting == "native" and isinstance(library := load_library(), str):
+            raise RuntimeError(f"set_backend('native'): {library}; or use 'auto' or 'torch'")
+        self._before = _setting
+        _setting = setting
+
+    def __enter__(self) -> None:
+        """The choice was made when the object was."""
+
+    def __exit__(self, *_: object) -> None:
+        global _setting
+        _setting = self._before
+
+
+def backend() -> Backend:
+    """Which kernels serve CPU tensors of 32 or 64 bits, and why.
+
+    Example:
+        >>> backend().name in ("native", "torch")
+        True
+    """
+    threads = torch.get_num_threads()
+    if setting() == "torch":
+        return Backend("torch", f"chosen by {VARIABLE} or set_backend", "", threads)
+    library = load_library()
+    if isinstance(library, str):
+        return Backend("torch", library, "", threads)
+    return Backend("native", "", library.instruction_set, threads)
+
+
+def setting() -> Setting:
+    """The choice that holds now."""
+    if _setting is not None:
+        return _setting
+    value = os.environ.get(VARIABLE, "auto")
+    for known in SETTINGS:
+        if value == known:
+            return known
+    raise unknown_name(VARIABLE, value, SETTINGS)
+
+
+def native_library() -> NativeLibrary | None:
+    """The native kernels where they are to be used; a warning says once that there are none."""
+    chosen = setting()
+    if chosen == "torch":
+        return None
+    library = load_library()
+    if isinstance(library, NativeLibrary):
+        return library
+    if chosen == "native":
+        raise RuntimeError(f"{VARIABLE}=native: {library}; or use 'auto' or 'torch'")
+    if next(_times_missing) == 0:
+        _logger.warning("torch does the work, more slowly: %s", library)
+    return None

@@ -3,8 +3,8 @@
 from torch import Tensor
 
 from adgn.graph import Adjacency, EdgeOperator, Operator, edge_list, edge_operator, graph_operator
+from adgn.graph.adjacency import Normalization
 from adgn.graph.checks import check_edge_attr, is_traced
-from adgn.graph.layout import Normalization
 
 
 def scaled(number: Tensor, x: Tensor) -> Tensor:

@@ -8,8 +8,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from adgn.graph import Adjacency, Operator, edges_with_loops
+from adgn.graph.adjacency import Normalization
 from adgn.graph.checks import check_count, is_traced
-from adgn.graph.layout import Normalization
 from adgn.nn.conv.base import GraphConvolution
 
 

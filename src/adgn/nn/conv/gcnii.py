@@ -5,7 +5,7 @@ import torch_geometric.nn as pyg
 from torch import Tensor
 
 from adgn.graph import Adjacency
-from adgn.graph.layout import Normalization
+from adgn.graph.adjacency import Normalization
 from adgn.nn.conv.base import GraphConvolution
 
 

@@ -7,7 +7,7 @@ import torch_geometric.nn as pyg
 from torch import Tensor
 
 from adgn.graph import Adjacency, Operator
-from adgn.graph.layout import Normalization
+from adgn.graph.adjacency import Normalization
 from adgn.nn.conv.base import GraphConvolution
 
 

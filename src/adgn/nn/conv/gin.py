@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from adgn._util.suggestions import unknown_name
 from adgn.graph import Adjacency
-from adgn.graph.layout import Normalization
+from adgn.graph.adjacency import Normalization
 from adgn.nn.conv.base import GraphConvolution, scaled
 
 PerceptronName = Literal["linear", "two-layer"]

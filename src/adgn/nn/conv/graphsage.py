@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from adgn.graph import Adjacency
-from adgn.graph.layout import Normalization
+from adgn.graph.adjacency import Normalization
 from adgn.nn.conv.base import GraphConvolution
 
 

@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from adgn.graph import Adjacency, Operator
-from adgn.graph.layout import Normalization
+from adgn.graph.adjacency import Normalization
 from adgn.nn.conv import GraphConvolution
 from adgn.nn.registry import ModelOptions
 from adgn.nn.resolve import Activation, resolve_activation
