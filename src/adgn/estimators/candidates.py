@@ -73,8 +73,6 @@ def default_candidates(inputs: Inputs, probe: Probe, metric: str, rows: int) -> 
     }
     common = {"hidden_channels": width, "dropout": 0.5}
     normed = {**common, "act": "relu", "norm": "layer", "residual": True}
-    weight = inputs.edge_weight
-    signed = weight is not None and bool((weight < 0).any())  # no degrees to divide by
 
     def adgn(phi: str, layers: int) -> Candidate:
         model = {"name": "adgn", "num_layers": layers, "phi": phi, "epsilon": 0.1, "gamma": 0.1}
@@ -86,9 +84,6 @@ def default_candidates(inputs: Inputs, probe: Probe, metric: str, rows: int) -> 
     if best is None:
         return [adgn("sum", 4), features]
     sage = {"name": "graphsage", "num_layers": 2, **normed}
-    if signed:
-        sage["aggr"] = "sum"
-        return [adgn("sum", 4), Candidate("graphsage", direction, sage, settings), features]
     if large:
         chosen = adgn("sum", 4) if best.operator == "sum" else adgn("gcn", 8)
         return [chosen, Candidate("graphsage", direction, sage, settings), features]

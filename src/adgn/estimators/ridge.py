@@ -199,11 +199,8 @@ def probe(inputs: Inputs, y: Tensor, parts: Parts, quality: Quality, seed: int =
 
     measure(HopView())
     if inputs.edge_index.size(1):
-        weight = inputs.edge_weight
-        signed = weight is not None and bool((weight < 0).any())
-        operators = ("sum",) if signed else OPERATORS
         for direction in DIRECTIONS if inputs.directed else DIRECTIONS[:1]:
-            for operator in operators:
+            for operator in OPERATORS:
                 measure(HopView(1, direction, operator))
         for view in Probe(scores, projection).ranked()[:2]:
             measure(HopView(2, view.direction, view.operator))
