@@ -1,9 +1,27 @@
+"""Some steps, and checkpoints, which change what is kept for the gradient and nothing else."""
+
+import copy
+
 import pytest
 import torch
+from torch import nn
+from torch.nn.utils.parametrizations import spectral_norm
 
 from adgn.graph import GraphBlocks, graph_operator
 from adgn.graph.kernels import multiply_reference
-from adgn.nn.steps import NativeStepper, TorchStepper, Weights
+from adgn.nn import ADGN
+from adgn.nn.steps import (
+    NativeStepper,
+    TorchStepper,
+    Weights,
+    checkpoint_interval,
+    checkpointed,
+    split_steps,
+)
+from tests.graphs import both_ways
+
+GRAPH = both_ways((0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (1, 3))
+LAYERS = 16
 
 
 def random_weights(sets=1, channels=4, bias=True):
@@ -95,3 +113,138 @@ def test_blocks_that_leave_the_cache_are_not(native):
     small = pairs(50).select(torch.arange(50)).operator("none", torch.float64)
     many_weights = random_weights(sets=500, channels=16)
     assert NativeStepper.choose(native, small, many_weights, 0.1, "tanh").block_ptr is None
+
+
+def network(phi, **options):
+    torch.manual_seed(0)
+    return ADGN(3, 4, 2, LAYERS, phi=phi, **options).double()
+
+
+def inputs(edge_dim=None):
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(5, 3, generator=generator, dtype=torch.float64)
+    if edge_dim is None:
+        return x, {}
+    attributes = torch.rand(GRAPH.size(1), edge_dim, generator=generator, dtype=torch.float64)
+    return x, {"edge_attr": attributes}
+
+
+def solve(model, x, kwargs):
+    """Output, all gradients and the buffers after a step of training with its random numbers."""
+    torch.manual_seed(7)
+    x = x.clone().requires_grad_()
+    output = model(x, GRAPH, **kwargs)
+    gradients = torch.autograd.grad(output.square().sum(), [x, *model.parameters()])
+    return [output.detach(), *gradients, *model.buffers(), torch.rand(3)]
+
+
+def kept(model, x, kwargs):
+    """How many bytes autograd holds on to, counting shared memory once."""
+    storages = {}
+
+    def pack(tensor):
+        storages[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        model(x, GRAPH, **kwargs)
+    return sum(storage.nbytes() for storage in storages.values())
+
+
+@pytest.mark.parametrize("sharing", [True, False])
+@pytest.mark.parametrize(
+    ("phi", "options"),
+    [
+        ("gat", {"phi_kwargs": {"heads": 2}}),
+        ("gat", {"edge_dim": 3}),
+        ("gat", {"phi_kwargs": {"attention_dropout": 0.5}}),
+        ("gcnii", {}),
+        ("ggnn", {}),
+        ("gin", {}),
+        ("gin", {"phi_kwargs": {"mlp": "two-layer"}}),
+        ("gine", {"edge_dim": 3}),
+        ("graphsage", {}),
+    ],
+    ids=[
+        "gat",
+        "gat-edges",
+        "gat-dropout",
+        "gcnii",
+        "ggnn",
+        "gin",
+        "gin-normed",
+        "gine",
+        "graphsage",
+    ],
+)
+def test_values_gradients_and_statistics_are_those_of_full_memory(phi, options, sharing):
+    options = {"weight_sharing": sharing, **options}
+    full = network(phi, **options)
+    saving = network(phi, memory="checkpoint", **options)
+    x, kwargs = inputs(options.get("edge_dim"))
+    for left, right in zip(solve(full, x, kwargs), solve(saving, x, kwargs), strict=True):
+        torch.testing.assert_close(right, left, rtol=1e-12, atol=1e-14)
+    assert kept(saving, x, kwargs) < kept(full, x, kwargs) / 2
+
+
+class Normed(nn.Module):
+    """An aggregation whose weights depend on a buffer that every call moves on."""
+
+    def __init__(self):
+        super().__init__()
+        self.lin = spectral_norm(nn.Linear(4, 4, bias=False))
+
+    def forward(self, x, edge_index):
+        return graph_operator(edge_index, num_nodes=x.size(0), like=x) @ self.lin(x)
+
+
+def test_the_second_computation_begins_with_the_buffers_of_the_first():
+    torch.manual_seed(0)
+    phi = Normed()
+    full = network(copy.deepcopy(phi))
+    saving = network(copy.deepcopy(phi), memory="checkpoint")
+    x, kwargs = inputs()
+    for left, right in zip(solve(full, x, kwargs), solve(saving, x, kwargs), strict=True):
+        torch.testing.assert_close(right, left, rtol=1e-12, atol=1e-14)
+
+
+def test_two_backward_passes_through_one_graph():
+    model = network("gin", memory="checkpoint", phi_kwargs={"mlp": "two-layer"})
+    output = model(inputs()[0], GRAPH).sum()
+    first = torch.autograd.grad(output, list(model.parameters()), retain_graph=True)
+    second = torch.autograd.grad(output, list(model.parameters()))
+    assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+def test_transforms_and_evaluation_go_through():
+    model = network("gat", memory="checkpoint")
+    x, _ = inputs()
+    expected = torch.autograd.functional.jacobian(lambda x: model(x, GRAPH), x)
+    torch.testing.assert_close(torch.func.jacrev(lambda x: model(x, GRAPH))(x), expected)
+    with torch.no_grad():
+        assert not model(x, GRAPH).requires_grad
+
+
+def test_steps_are_computed_twice_also_where_each_would_be_a_segment_of_its_own():
+    calls = []
+
+    def sine(x, first, last):
+        calls.append(first)
+        return x.sin()
+
+    def steps(x, first, last):
+        for _ in range(first, last):
+            x = checkpointed(sine, x, 1, "checkpoint", lambda *_: [])
+        return x
+
+    x = torch.ones(1, requires_grad=True)
+    checkpointed(steps, x, 9, "checkpoint", lambda *_: []).backward()
+    assert len(calls) == 2 * 9
+
+
+@pytest.mark.parametrize("count", range(1, 30))
+def test_segments_cover_all_steps_once(count):
+    length = checkpoint_interval(count)
+    parts = split_steps(count, length)
+    assert [step for first, last in parts for step in range(first, last)] == list(range(count))
+    assert length**2 >= count > (length - 1) ** 2

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from adgn._util.suggestions import unknown_name
-from adgn.nn.resolve import Activation
+from adgn.nn.base import Activation
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,32 +1,45 @@
-"""Some Euler steps forward, and back again: by torch, and by the native kernels.
+"""Some Euler steps forward, and back again: by torch, and by the native kernels; checkpoints.
 
-Both keep, per step, one number per entry of the states. For tanh that is what the activation
-returned, t: its slope is 1 − t², and the states before a step are found from the first ones by
-adding ε t for each step between, as the forward pass did: they are the same to the last bit. (From
-the last states back, x − ε t would leave few digits of small x.) The backward pass of the last step
-stores some of the states that it adds up, so that those before the other steps are few additions
-away. For the other activations the states are kept themselves (and for relu, where it was active).
+Torch and the kernels keep, per step, one number per entry of the states. For tanh that is what the
+activation returned, t: its slope is 1 − t², and the states before a step are found from the first
+ones by adding ε t for each step between, as the forward pass did: they are the same to the last
+bit. (From the last states back, x − ε t would leave few digits of small x.) The backward pass of
+the last step stores some of the states that it adds up, so that those before the other steps are
+few additions away. For the other activations the states are kept themselves (and for relu, where it
+was active). With checkpoints only the states before some of the steps are kept.
 """
 
+import functools
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import islice
+from typing import Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.autograd import forward_ad
+from torch.utils.checkpoint import checkpoint
 
 from adgn.graph import SparseOperator
+from adgn.graph.checks import is_traced
 from adgn.graph.kernels import multiply_transposed
 from adgn.graph.native import calls
 from adgn.graph.native.library import Integration, NativeLibrary
-from adgn.nn.checkpointing import checkpoint_interval, split_steps
-from adgn.nn.resolve import KnownActivation
+from adgn.nn.base import KnownActivation
+
+Memory = Literal["full", "checkpoint"]
+MEMORIES: tuple[Memory, ...] = ("full", "checkpoint")
 
 # Blocks whose states take more than this (in bytes, four arrays of them) leave the second-level
 # cache; so do weights and their gradients.
 _BLOCK_BYTES = 2**20
 _WEIGHT_BYTES = 2**18
+
+_recomputable: ContextVar[bool] = ContextVar("recomputable", default=False)
 
 
 @dataclass(frozen=True)
@@ -235,3 +248,86 @@ def unsupported_reason(x: Tensor, operator: SparseOperator, weights: Weights) ->
         or calls.unsupported_pattern_reason(operator.pattern.csr)
         or calls.unsupported_pattern_reason(operator.pattern.transposed)
     )
+
+
+def checkpointed(
+    steps: Callable[[Tensor, int, int], Tensor],
+    x: Tensor,
+    count: int,
+    memory: Memory,
+    modules: Callable[[int, int], Iterable[object]],
+) -> Tensor:
+    r"""`steps(x, 0, count)`, with torch's checkpoints where memory is to be saved.
+
+    With `memory="checkpoint"` the states of every $\sqrt{L}$-th of the $L$ steps are kept, and the
+    steps between are computed a second time for the gradient, with the same random numbers. Inside
+    of such steps, `torch.func` transforms, forward mode and tracing there are no checkpoints.
+
+    `modules` maps the first step and the last + 1 to what takes part in these steps. Of the modules
+    among it the second computation finds the buffers (such as the running statistics of a batch
+    normalisation) as the first one did, and leaves them as they are.
+
+    Example:
+        >>> x = torch.ones(1, requires_grad=True)
+        >>> def double(x, first, last):
+        ...     return x * 2 ** (last - first)
+        >>> checkpointed(double, x, 10, "checkpoint", lambda first, last: [])
+        tensor([1024.], grad_fn=<MulBackward0>)
+    """
+    if memory == "full" or is_traced(x):
+        return steps(x, 0, count)
+    transformed = torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
+    if transformed or not torch.is_grad_enabled() or _recomputable.get():
+        return steps(x, 0, count)
+
+    def recomputable(x: Tensor, first: int, last: int) -> Tensor:
+        token = _recomputable.set(True)
+        try:
+            return steps(x, first, last)
+        finally:
+            _recomputable.reset(token)
+
+    for first, last in split_steps(count, checkpoint_interval(count)):
+        contexts = functools.partial(_contexts, list(modules(first, last)))
+        x = checkpoint(recomputable, x, first, last, use_reentrant=False, context_fn=contexts)
+    return x
+
+
+def _contexts(
+    taking_part: list[object],
+) -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
+    """The contexts of the first and of the second computation."""
+    modules = [each for one in taking_part if isinstance(one, nn.Module) for each in one.modules()]
+    return nullcontext(), _EarlierBuffers([m for m in modules if m.training and m._buffers])
+
+
+class _EarlierBuffers(AbstractContextManager[None]):
+    """Inside, modules have the buffers that they had when this was made; then their own again."""
+
+    def __init__(self, modules: list[nn.Module]) -> None:
+        self.modules = modules
+        self.earlier = [_copies(module._buffers) for module in modules]
+
+    def __enter__(self) -> None:
+        self.later = [module._buffers for module in self.modules]
+        for module, earlier in zip(self.modules, self.earlier, strict=True):
+            # Copies once more: a second backward pass finds them unchanged.
+            module._buffers = _copies(earlier)
+
+    def __exit__(self, *_: object) -> None:
+        for module, later in zip(self.modules, self.later, strict=True):
+            module._buffers = later
+
+
+def _copies(buffers: dict[str, Tensor | None]) -> dict[str, Tensor | None]:
+    return {name: None if b is None else b.detach().clone() for name, b in buffers.items()}
+
+
+def split_steps(count: int, length: int) -> list[tuple[int, int]]:
+    """The first and last + 1 of each `length` steps: (0, 2), (2, 4), (4, 5) of 5 by 2."""
+    return [(first, min(first + length, count)) for first in range(0, count, length)]
+
+
+def checkpoint_interval(count: int) -> int:
+    """How many steps lie between checkpoints: the square root of their number, rounded up."""
+    return math.isqrt(count - 1) + 1 if count > 1 else 1
