@@ -103,6 +103,10 @@ def _number(value: float | None) -> str:
     return _SCORE.plain(value) if abs(value) < 1e4 else f"{value:.3g}"
 
 
+def _time(seconds: float) -> str:
+    return duration(seconds) if seconds >= 0.1 else "< 0.1 s"
+
+
 def _headline(estimator: GraphEstimator, compared: Sequence[ComparedModel]) -> str:
     """The outcome in a sentence or two."""
     title = _TITLES[estimator.quality_.metric]
@@ -157,7 +161,7 @@ def _compared(rows: Sequence[ComparedModel]) -> list[dict[str, Any]]:
             "name": "this model" if number == 0 else row.name,
             "score": _number(row.score),
             "interval": f"{_number(row.low)} to {_number(row.high)}",
-            "seconds": duration(row.seconds),
+            "seconds": _time(row.seconds),
             "left": place(row.low),
             "width": round(place(row.high) - place(row.low), 2),
             "dot": place(row.score),
@@ -224,7 +228,7 @@ def _tried(estimator: GraphEstimator) -> list[dict[str, str]]:
             "score": _number(row["score"]),
             "weight": f"{100 * row['weight']:.0f} %" if row["weight"] else ABSENT,
             "epochs": f"{row['epochs'] or ABSENT}",
-            "seconds": duration(row["seconds"]),
+            "seconds": _time(row["seconds"]),
             "note": row["note"],
         }
         for row in estimator.tried()
@@ -299,6 +303,7 @@ def _uncertain(estimator: GraphEstimator, shown: torch.Tensor) -> dict[str, Any]
             "text": f"Of {of if unknown.any() else _shown_rows(estimator)[1]}, with the two most "
             "probable classes.",
             "heads": ["id", "prediction", "second"],
+            "words": True,
             "lines": lines,
         }
     decode, names = estimator.encoder_.decode, estimator.encoder_.names
@@ -313,5 +318,6 @@ def _uncertain(estimator: GraphEstimator, shown: torch.Tensor) -> dict[str, Any]
         "title": f"The {len(lines)} {estimator.level}s with the largest error",
         "text": f"{names[0]}, of {_shown_rows(estimator)[1]}.",
         "heads": ["id", "predicted", "true"],
+        "words": False,
         "lines": lines,
     }
