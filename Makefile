@@ -25,6 +25,7 @@ $(VENV)/.installed: pyproject.toml setup.py constraints.txt $(wildcard src/adgn/
 
 demo: setup
 	$(BIN)/adgn demo property --out demo
+	$(BIN)/adgn demo own --out demo
 
 test: lint types unit unit-torch docs
 

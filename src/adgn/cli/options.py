@@ -8,7 +8,16 @@ from typer import Argument, Option
 from adgn._util.registry import load_plugin
 from adgn.cli.names import complete_model
 
-__all__ = ["DataRootOption", "ModelOption", "PluginOption", "RunFolder"]
+__all__ = [
+    "DataRootOption",
+    "ModelOption",
+    "NewEdges",
+    "NewGraphs",
+    "NewNodes",
+    "PluginOption",
+    "RunFolder",
+    "RunOrModel",
+]
 
 
 def _load(sources: list[str] | None) -> list[str] | None:
@@ -32,6 +41,15 @@ ModelOption = Annotated[
     Option(help="A model from `adgn models`. Default: adgn.", autocompletion=complete_model),
 ]
 RunFolder = Annotated[Path, Argument(help="A run directory.")]
+RunOrModel = Annotated[Path, Argument(help="A run directory, or a model of `adgn fit`.")]
+NewNodes = Annotated[
+    Path | None,
+    Argument(help="New nodes for a model. Default: the tables that it was fitted on."),
+]
+NewEdges = Annotated[Path | None, Argument(help="New edges.")]
+NewGraphs = Annotated[
+    Path | None, Option(help="A new table with one row per graph, where graphs are predicted.")
+]
 DataRootOption = Annotated[
     Path | None,
     Option(help="The data root. Default: $ADGN_DATA, else a folder in the user's cache."),

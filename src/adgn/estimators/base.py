@@ -129,6 +129,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
         graph, rows = self._training_data(X, y, nodes)
         seed = self._seed()
         problem, preprocessing = self._problem(graph, rows, seed)
+        self.preprocessing_ = preprocessing  # known to whoever is told of the progress
         tell(f"{problem.parts.sizes[0]} {self.level}s train, {problem.parts.sizes[1]} validate")
         attempts: list[Attempt] = []
         found: Probe | None = None
