@@ -55,7 +55,7 @@ def test_what_is_shown(monkeypatch, terminal):
 def test_rungs_are_shown_as_they_fill(monkeypatch):
     out = io.StringIO()
     console = Console(file=out, width=200)
-    monkeypatch.setattr("adgn.cli.progress.error_console", lambda: console)
+    monkeypatch.setattr("adgn.cli.console.error_console", lambda: console)
     rungs = (RungStatus(50, 1, 9, 9, 0, 450), RungStatus(450, 3, 3, 1, 1, 3900))
     with show_study("mine") as (callback, _):
         callback(replace(STATUS, rungs=rungs))

@@ -7,8 +7,7 @@ import typer
 from typer import Argument, Option
 
 from adgn._util.files import parse_json
-from adgn.cli.console import make_folder
-from adgn.cli.options import PluginOption
+from adgn.cli.console import PluginOption, make_folder
 
 __all__ = ["analyze", "app"]
 

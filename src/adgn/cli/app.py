@@ -23,7 +23,7 @@ from adgn.cli import (
     train,
 )
 from adgn.cli.console import complain, replace_unprintable
-from adgn.data.errors import DataError
+from adgn.data.root import DataError
 from adgn.training.errors import TrainingError
 
 app = typer.Typer(

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from adgn.cli.console import complain, console, print_table, say
-from adgn.cli.progress import progress_bar
+from adgn.cli.console import complain, console, print_table, progress_bar, say
 
 __all__ = ["app"]
 

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from adgn.cli.console import print_table, say
+from adgn.cli.console import NewEdges, NewNodes, PluginOption, print_table, say
 from adgn.cli.model_folder import GraphFiles, refuse_bad_input
-from adgn.cli.options import NewEdges, NewNodes, PluginOption
 
 if TYPE_CHECKING:
     from adgn.estimators import Explanation, GraphEstimator

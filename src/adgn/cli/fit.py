@@ -11,14 +11,13 @@ import typer
 from typer import Argument, Option
 
 from adgn._util.files import write_file
-from adgn.cli.console import error_console, make_folder, print_table, say
+from adgn.cli.console import ModelOption, PluginOption, error_console, make_folder, print_table, say
 from adgn.cli.model_folder import (
     GraphFiles,
     predictions_table,
     refuse_bad_input,
     write_predictions,
 )
-from adgn.cli.options import ModelOption, PluginOption
 
 if TYPE_CHECKING:
     from adgn.estimators import ComparedModel, GraphEstimator

@@ -4,9 +4,8 @@ from typing import Annotated
 
 from typer import Argument
 
-from adgn.cli.console import print_table, say
+from adgn.cli.console import PluginOption, print_table, say
 from adgn.cli.names import complete_model, complete_task, model_rows, task_rows
-from adgn.cli.options import PluginOption
 
 __all__ = ["models", "tasks"]
 

@@ -12,7 +12,7 @@ import typer
 
 from adgn._util.files import parse_json, read_file, write_file
 from adgn.cli.console import complain
-from adgn.data.errors import DataError, GraphInputError
+from adgn.data.root import DataError, GraphInputError
 
 if TYPE_CHECKING:
     import pyarrow as pa

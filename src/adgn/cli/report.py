@@ -6,8 +6,7 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from adgn.cli.console import error_console, say
-from adgn.cli.options import PluginOption
+from adgn.cli.console import PluginOption, error_console, say
 
 __all__ = ["report"]
 

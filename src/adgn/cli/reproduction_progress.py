@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from rich.markup import escape
 from rich.table import Table
 
-from adgn.cli.progress import Display, Share, show_work
+from adgn.cli.console import Display, Share, show_work
 from adgn.experiments.driver import Job, ReproductionCallback
 from adgn.experiments.summary import shown_score
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from rich.markup import escape
 from rich.table import Table
 
-from adgn.cli.progress import Share, show_work
+from adgn.cli.console import Share, show_work
 from adgn.selection import StudyStatus
 from adgn.selection.forecast import Forecast
 

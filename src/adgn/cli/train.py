@@ -1,6 +1,7 @@
 """`adgn train`, `resume`, `evaluate` and `predict`: a run from the command line."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,7 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from adgn.cli.console import error_console, print_table, say
+from adgn.cli.console import (
+    ModelOption,
+    NewEdges,
+    NewGraphs,
+    NewNodes,
+    PluginOption,
+    RunFolder,
+    RunOrModel,
+    error_console,
+    print_table,
+    say,
+)
 from adgn.cli.model_folder import (
     GraphFiles,
     feature_notes,
@@ -18,20 +30,11 @@ from adgn.cli.model_folder import (
 )
 from adgn.cli.model_folder import write_predictions as write_model_predictions
 from adgn.cli.names import complete_task
-from adgn.cli.options import (
-    ModelOption,
-    NewEdges,
-    NewGraphs,
-    NewNodes,
-    PluginOption,
-    RunFolder,
-    RunOrModel,
-)
 
 if TYPE_CHECKING:
     from adgn.data import Graph
     from adgn.estimators import GraphEstimator
-    from adgn.training import PublishedValue, RunResult
+    from adgn.training import Callback, PublishedValue, RunResult
 
 __all__ = ["evaluate", "predict", "resume", "train"]
 
@@ -234,13 +237,14 @@ def _show(label: str, folder: Path, tensorboard: bool, run: "Callable[..., RunRe
     """Runs with progress on standard error, then prints the result."""
     from adgn.cli.training_progress import show_training
     from adgn.training import Interrupted
-    from adgn.training.tensorboard import event_writer
 
+    events_of_run: AbstractContextManager[Sequence[Callback]] = nullcontext(())
+    if tensorboard:
+        from adgn.training.tensorboard import event_writer
+
+        events_of_run = event_writer(folder)
     try:
-        with (
-            event_writer(folder if tensorboard else None) as events,
-            show_training(label) as (callback, preparing),
-        ):
+        with events_of_run as events, show_training(label) as (callback, preparing):
             result = run(callbacks=[callback, *events], progress=preparing)
     except Interrupted as stop:
         say(f"{stop}. To go on: adgn resume {folder}", to=error_console())

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.spinner import Spinner
 
-from adgn.cli.progress import Display, Share, show_work
+from adgn.cli.console import Display, Share, show_work
 from adgn.training.trainer import Callback, Trainer
 
 __all__ = ["show_fitting", "show_training"]

@@ -53,7 +53,7 @@ def row_positions(rows: Any, graph: Graph) -> Tensor:
         tensor([0, 2])
         >>> row_positions([[5]], graph)
         Traceback (most recent call last):
-        adgn.data.errors.GraphInputError: position 5 is out of range: ...
+        adgn.data.root.GraphInputError: position 5 is out of range: ...
     """
     values = rows.numpy() if isinstance(rows, Tensor) else np.asarray(rows)
     if values.ndim == 2 and values.shape[1] == 1:
