@@ -10,7 +10,7 @@ from torch.nn.utils.parametrizations import spectral_norm
 from adgn.graph import GraphBlocks, graph_operator
 from adgn.graph.kernels import multiply_reference
 from adgn.nn import ADGN
-from adgn.nn.steps import (
+from adgn.nn.integrators import (
     NativeStepper,
     TorchStepper,
     Weights,
