@@ -12,8 +12,15 @@ from adgn.nn import aggregation
 from adgn.nn.base import Activation, has_hooks, known_activation, resolve_activation
 from adgn.nn.conv import GraphConvolution
 from adgn.nn.integration import integrate
-from adgn.nn.integrators import Integrator, VectorField, resolve_integrator, step
-from adgn.nn.steps import MEMORIES, Memory, checkpointed
+from adgn.nn.integrators import (
+    MEMORIES,
+    Integrator,
+    Memory,
+    VectorField,
+    checkpointed,
+    resolve_integrator,
+    step,
+)
 
 
 class AntiSymmetricConv(nn.Module):

@@ -18,21 +18,25 @@ from adgn.graph import EdgeOperator, Operator, SparseOperator, graph_operator
 from adgn.graph.checks import check_choice, check_count, check_finite
 from adgn.graph.native.library import DTYPES, native_library, setting
 from adgn.nn.base import Activation, KnownActivation, known_activation
-from adgn.nn.integrators import EULER, Integrator, VectorField, resolve_integrator, step
-from adgn.nn.steps import (
+from adgn.nn.integrators import (
+    EULER,
     MEMORIES,
+    Integrator,
     Memory,
     NativeStepper,
     Stepper,
     TorchStepper,
+    VectorField,
     Weights,
     checkpoint_interval,
     checkpointed,
+    resolve_integrator,
     split_steps,
+    step,
     unsupported_reason,
 )
 
-# For tanh the states are kept before each so many steps, see `adgn.nn.steps`.
+# For tanh the states are kept before each so many steps, see `adgn.nn.integrators`.
 REVERSIBLE_STEPS = 16
 
 

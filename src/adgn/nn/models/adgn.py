@@ -10,10 +10,9 @@ from adgn.graph import Adjacency
 from adgn.nn.antisymmetric import AntiSymmetricConv, as_one_integration, integrate_layers
 from adgn.nn.base import Activation
 from adgn.nn.conv import GraphConvolution
-from adgn.nn.integrators import Integrator
+from adgn.nn.integrators import Integrator, Memory, checkpointed
 from adgn.nn.network import Model
 from adgn.nn.registry import ModelOptions, register_model
-from adgn.nn.steps import Memory, checkpointed
 
 
 class AntiSymmetricPropagation(nn.Module):
