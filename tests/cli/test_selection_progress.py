@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from adgn.cli import progress
+from adgn.cli import console as shown_on
 from adgn.cli.selection_progress import cost_lines, show_study, time_left
 from adgn.selection import StudyStatus
 from adgn.selection.forecast import Forecast
@@ -34,7 +34,7 @@ def test_time_left_goes_by_the_pace_since_the_start():
 def test_what_is_shown(monkeypatch, terminal):
     out = io.StringIO()
     console = Console(file=out, force_terminal=terminal, width=120)
-    monkeypatch.setattr(progress, "error_console", lambda: console)
+    monkeypatch.setattr(shown_on, "error_console", lambda: console)
     done = replace(
         STATUS, complete=9, pruned=1, running=0, waiting=0, best=-1.25, best_params={"lr": 0.1}
     )
