@@ -81,6 +81,7 @@ def own(out: Out = Path("demo")) -> None:
     from adgn.cli.fit import fit_model
     from adgn.cli.model_folder import GraphFiles, refuse_bad_input
     from adgn.data import example_tables
+    from adgn.training.seeding import thread_count
 
     make_folder(out)
     tables = example_tables()
@@ -91,7 +92,7 @@ def own(out: Out = Path("demo")) -> None:
         words += [w for key, value in values.items() for w in ("--set", f"{section}.{key}={value}")]
     command = shlex.join(map(str, words))
     say(f"\nYour own graph: papers, the citations between them, and a topic to predict.\n{command}")
-    with refuse_bad_input():
+    with thread_count(1), refuse_bad_input():  # as above: the graph is small
         fit_model(
             GraphFiles(nodes, edges, None, {"target_column": [target], "directed": False}),
             out / "own",

@@ -83,6 +83,7 @@ def model_page(
         confusion=_confusion(estimator, shown),
         scatter=_scatter(estimator, shown),
         tried=_tried(estimator),
+        compared_by=_compared_by(estimator),
         curves=[chart_svg(chart, small=True) for chart in _curves(estimator)],
         distances=_distances(estimator, shown),
         uncertain=_uncertain(estimator, shown),
@@ -218,6 +219,15 @@ def _scatter(estimator: GraphEstimator, rows: torch.Tensor) -> list[str]:
             key = f"scatter-{number}"
             charts.append(chart_svg(ScatterChart(key, name, "true", "predicted", points)))
     return charts
+
+
+def _compared_by(estimator: GraphEstimator) -> str:
+    """What the validation score of a model is."""
+    metric = estimator.quality_.metric
+    if estimator.kind == "regression":
+        error = "absolute" if metric == "mae" else "squared"
+        return f"Minus the mean {error} error of the standardised target"
+    return "Minus the log loss" if metric == "log_loss" else _TITLES[metric]
 
 
 def _tried(estimator: GraphEstimator) -> list[dict[str, str]]:
