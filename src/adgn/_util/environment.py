@@ -8,9 +8,6 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-__all__ = ["NotEnoughMemoryError", "available_bytes", "available_cores", "check_memory"]
-__all__ += ["environment", "git_commit", "load_average", "meminfo", "processor", "versions"]
-
 VARIABLE = "ADGN_MEMORY_CHECK"
 _PACKAGE = Path(__file__).resolve().parents[1]
 _CPUINFO = Path("/proc/cpuinfo")

@@ -9,8 +9,6 @@ from typer import Argument, Option
 from adgn._util.files import parse_json
 from adgn.cli.console import PluginOption, make_folder
 
-__all__ = ["analyze", "app"]
-
 app = typer.Typer(help="Measure whether a network is stable and non-dissipative.")
 # Rooms that bring torch are imported in the command, so that --help stays quick.
 

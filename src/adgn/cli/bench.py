@@ -12,8 +12,6 @@ from adgn.cli.console import DataRootOption, complain, error_console, print_tabl
 if TYPE_CHECKING:
     from adgn.bench.records import BenchFile
 
-__all__ = ["bench"]
-
 FULL, QUICK = Path("results/bench.json"), Path("results/bench-quick.json")
 
 

@@ -19,8 +19,6 @@ from typer import Argument, Option
 from adgn._util.registry import load_plugin
 from adgn.cli.names import complete_model
 
-__all__ = ["Display", "Share", "progress_bar", "show_work"]
-
 Share = Callable[[int, int], None]  # called with (steps done, all steps)
 LINE_SECONDS = 10.0  # between two lines in a pipe
 
@@ -98,18 +96,6 @@ def progress_bar(label: str) -> Iterator[Share]:
         yield display.share(label)
 
 
-__all__ = [
-    "DataRootOption",
-    "ModelOption",
-    "NewEdges",
-    "NewGraphs",
-    "NewNodes",
-    "PluginOption",
-    "RunFolder",
-    "RunOrModel",
-]
-
-
 def _load(sources: list[str] | None) -> list[str] | None:
     for source in sources or ():
         load_plugin(source)
@@ -145,8 +131,6 @@ DataRootOption = Annotated[
     Option(help="The data root. Default: $ADGN_DATA, else a folder in the user's cache."),
 ]
 
-
-__all__ = ["complain", "console", "error_console", "make_folder", "print_table", "say"]
 
 # In a pipe there is no width to fit into; lines must stay whole so that tools can read them.
 PIPE_WIDTH = 400

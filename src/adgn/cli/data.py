@@ -10,8 +10,6 @@ from typer import Argument, Option
 
 from adgn.cli.console import complain, console, print_table, progress_bar, say
 
-__all__ = ["app"]
-
 app = typer.Typer(help="List, describe, prepare and verify data sets.", no_args_is_help=True)
 
 Root = Annotated[

@@ -11,8 +11,6 @@ from adgn.cli.model_folder import GraphFiles, refuse_bad_input
 if TYPE_CHECKING:
     from adgn.estimators import Explanation, GraphEstimator
 
-__all__ = ["explain"]
-
 
 def explain(
     folder: Annotated[Path, Argument(help="A model of `adgn fit`.")],

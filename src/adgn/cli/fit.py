@@ -22,8 +22,6 @@ from adgn.cli.model_folder import (
 if TYPE_CHECKING:
     from adgn.estimators import ComparedModel, GraphEstimator
 
-__all__ = ["fit", "fit_model"]
-
 PREDICTIONS, PAGE = "predictions.csv", "report.html"
 _RUNS = "runs"  # while it works; another call of the same command goes on with them
 

@@ -20,15 +20,6 @@ if TYPE_CHECKING:
     from adgn.data import Graph
     from adgn.estimators import GraphEstimator
 
-__all__ = [
-    "GraphFiles",
-    "feature_notes",
-    "is_model_folder",
-    "predictions_table",
-    "refuse_bad_input",
-    "write_predictions",
-]
-
 _CONFIG, FIT_FILE = "config.json", "fit.json"
 _FORM = ("delimiter", "encoding", "decimal")
 # What a prediction does not need: rows are not split, and features are those of the model.

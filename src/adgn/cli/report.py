@@ -8,8 +8,6 @@ from typer import Argument, Option
 
 from adgn.cli.console import PluginOption, error_console, say
 
-__all__ = ["report"]
-
 
 def report(
     folder: Annotated[

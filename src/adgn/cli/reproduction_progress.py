@@ -12,8 +12,6 @@ from adgn.cli.console import Display, Share, show_work
 from adgn.experiments.driver import Job, ReproductionCallback
 from adgn.experiments.summary import shown_score
 
-__all__ = ["show_reproduction"]
-
 
 def _table(jobs: Sequence[Job]) -> Table:
     table = Table()

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from adgn.selection.forecast import Forecast
     from adgn.selection.protocols import Summary
 
-__all__ = ["select"]
-
 # The room `adgn.selection` brings torch; it is imported in the command so that --help stays quick.
 
 

@@ -12,8 +12,6 @@ from adgn.cli.console import Share, show_work
 from adgn.selection import StudyStatus
 from adgn.selection.forecast import Forecast
 
-__all__ = ["cost_lines", "show_study", "time_left"]
-
 
 def time_left(status: StudyStatus, first: StudyStatus, seconds: float) -> float | None:
     """Seconds until the plan is done at the pace so far; `None` before anything was done.

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from adgn.selection import StudyDefinition
 
-__all__ = ["app"]
-
 app = typer.Typer(help="Look at studies of model selection.", no_args_is_help=True)
 
 Name = Annotated[str, Argument(help="The name of a study.")]

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from adgn.estimators import GraphEstimator
     from adgn.training import Callback, PublishedValue, RunResult
 
-__all__ = ["evaluate", "predict", "resume", "train"]
-
 # The room `adgn.training` brings torch; it is imported in the commands so that --help stays quick.
 
 DeviceOption = Annotated[

@@ -11,8 +11,6 @@ from rich.spinner import Spinner
 from adgn.cli.console import Display, Share, show_work
 from adgn.training.trainer import Callback, Trainer
 
-__all__ = ["show_fitting", "show_training"]
-
 _BAR_SECONDS = 0.1  # between two looks at the bar: drawing must not cost training time
 
 

@@ -41,8 +41,6 @@ from adgn.estimators.training import Attempt, Problem, search, train_candidate
 from adgn.nn.network import Level
 from adgn.training import Callback
 
-__all__ = ["GraphEstimator", "NotFittedError"]
-
 _SEARCHED = 2  # how many of the best networks a search goes around
 _LEAST_SEARCH = 2.0  # seconds
 

@@ -8,8 +8,6 @@ from adgn.estimators.hops import HopView
 from adgn.estimators.inputs import Direction, Inputs
 from adgn.estimators.ridge import Probe
 
-__all__ = ["Candidate", "closed_form_views", "default_candidates", "search_space"]
-
 _HUGE = 200_000  # nodes: above, networks are narrower and keep fewer states for the gradient
 _LARGE = 5_000_000  # nodes times width plus edges: above, fewer networks are tried
 

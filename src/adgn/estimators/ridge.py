@@ -23,8 +23,6 @@ from adgn.estimators.inputs import DIRECTIONS, Inputs
 from adgn.estimators.quality import Quality
 from adgn.estimators.splits import Parts
 
-__all__ = ["Probe", "RidgeModel", "fit_ridge", "probe"]
-
 # Of the mean of the Gram matrix's diagonal.
 PENALTIES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 _TEMPERATURES = tuple(2.0**power for power in range(-1, 8))

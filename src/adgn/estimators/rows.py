@@ -13,16 +13,6 @@ from torch_geometric.data import Data
 from adgn.data import Graph, GraphInputError
 from adgn.nn.network import Level
 
-__all__ = [
-    "as_graph",
-    "described",
-    "is_graph",
-    "nodes_of",
-    "row_positions",
-    "target_names",
-    "with_known",
-]
-
 
 def is_graph(value: Any) -> bool:
     """Whether a value is a graph, or PyG data (one or a list), rather than positions of rows."""

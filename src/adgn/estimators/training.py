@@ -40,8 +40,6 @@ from adgn.training import (
 )
 from adgn.training.config import merged
 
-__all__ = ["Attempt", "Problem", "search", "train_candidate"]
-
 _PLANNED = 10  # trials at a time, for a plan takes time too
 Deadline = float  # of time.monotonic(); infinity where there is none
 

@@ -15,8 +15,6 @@ from adgn.report.drawing import chart_svg
 from adgn.report.explanation import distance_chart
 from adgn.report.numbers import ABSENT, NumberFormat, duration
 
-__all__ = ["model_page"]
-
 _UNCERTAIN = 10  # rows
 _EXPLAINED = 8  # nodes whose sensitivity is averaged, fewer on large graphs
 _LARGE = 2_000_000  # edges
