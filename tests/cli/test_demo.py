@@ -49,3 +49,18 @@ def test_demo_prints_both_models_beside_the_constant_and_can_be_repeated(
             assert (tmp_path / f"{task}-{model}" / "result.json").exists()
     property_demo(tmp_path)
     assert capsys.readouterr().out == first
+
+
+def test_own_fits_the_shipped_tables_and_says_where_everything_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(demo, "OWN_SETTINGS", {"loop": {"max_epochs": 1}})
+    result = CliRunner().invoke(app, ["own", "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    said = result.stdout.splitlines()
+    assert f"page: {tmp_path / 'own' / 'report.html'}" in said
+    (line,) = [line for line in said if line.startswith("predictions: ")]
+    assert str(tmp_path / "own" / "predictions.csv") in line
+    page = (tmp_path / "own" / "report.html").read_text()
+    (command,) = [line for line in said if line.startswith("adgn fit")]
+    assert command in page
+    rows = (tmp_path / "own" / "predictions.csv").read_text().splitlines()
+    assert len(rows) == 1 + 2708

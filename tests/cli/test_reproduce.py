@@ -149,7 +149,7 @@ def test_a_wrong_budget_of_the_list_is_told():
 def test_one_live_display(monkeypatch):
     screen = io.StringIO()
     terminal = Console(file=screen, force_terminal=True, width=120)
-    monkeypatch.setattr("adgn.cli.progress.error_console", lambda: terminal)
+    monkeypatch.setattr("adgn.cli.console.error_console", lambda: terminal)
     plan = plan_cells(["trees"], "smoke", ["gcn"])[0]
     with show_reproduction() as (callback, progress):
         progress(1, 4)

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from adgn.cli import progress
+from adgn.cli import console as shown_on
 from adgn.cli.selection_progress import cost_lines, show_study, time_left
 from adgn.selection import StudyStatus
 from adgn.selection.forecast import Forecast
@@ -34,7 +34,7 @@ def test_time_left_goes_by_the_pace_since_the_start():
 def test_what_is_shown(monkeypatch, terminal):
     out = io.StringIO()
     console = Console(file=out, force_terminal=terminal, width=120)
-    monkeypatch.setattr(progress, "error_console", lambda: console)
+    monkeypatch.setattr(shown_on, "error_console", lambda: console)
     done = replace(
         STATUS, complete=9, pruned=1, running=0, waiting=0, best=-1.25, best_params={"lr": 0.1}
     )
@@ -55,7 +55,7 @@ def test_what_is_shown(monkeypatch, terminal):
 def test_rungs_are_shown_as_they_fill(monkeypatch):
     out = io.StringIO()
     console = Console(file=out, width=200)
-    monkeypatch.setattr("adgn.cli.progress.error_console", lambda: console)
+    monkeypatch.setattr("adgn.cli.console.error_console", lambda: console)
     rungs = (RungStatus(50, 1, 9, 9, 0, 450), RungStatus(450, 3, 3, 1, 1, 3900))
     with show_study("mine") as (callback, _):
         callback(replace(STATUS, rungs=rungs))

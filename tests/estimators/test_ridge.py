@@ -97,12 +97,6 @@ def test_a_graph_without_edges_has_features_alone():
     assert list(found.scores) == [HopView()]
 
 
-def test_negative_weights_are_summed_never_divided_by():
-    inputs = random_inputs(edge_weight=torch.randn(120))
-    found = ridge.probe(inputs, torch.tensor([0, 1] * 20), parts_of(40), Quality("accuracy", 2))
-    assert {view.operator for view in found.scores if view.hops} == {"sum"}
-
-
 def test_weights_of_edges_that_become_one_are_averaged():
     edges = torch.tensor([[0, 1, 1], [1, 0, 2]])
     both, weight = turned(edges, torch.tensor([1.0, 3.0, 5.0]), 3, "both")

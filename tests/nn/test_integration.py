@@ -20,8 +20,8 @@ from adgn.graph import (
     set_backend,
 )
 from adgn.nn import ADGN
+from adgn.nn.base import known_activation
 from adgn.nn.integration import integrate, integrate_reference
-from adgn.nn.resolve import known_activation
 from tests.graph.test_kernels import LAZY, lazy, worked_out
 
 ACTS = {"tanh": torch.tanh, "relu": torch.relu, "identity": None}

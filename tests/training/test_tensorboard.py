@@ -19,11 +19,6 @@ def test_scores_of_every_epoch_are_written(tiny, tmp_path):
     assert [scalar.step for scalar in events.Scalars("train_loss")] == [1, 2, 3, 4]
 
 
-def test_nothing_is_written_unless_asked_for():
-    with event_writer(None) as callbacks:
-        assert callbacks == []
-
-
 def test_missing_package_is_told_before_any_work(tmp_path, monkeypatch):
     real = builtins.__import__
 

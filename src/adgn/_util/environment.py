@@ -3,12 +3,10 @@
 import math
 import os
 import platform
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
-
-__all__ = ["NotEnoughMemoryError", "available_bytes", "available_cores", "check_memory"]
-__all__ += ["environment", "git_commit", "load_average", "meminfo", "processor", "versions"]
 
 VARIABLE = "ADGN_MEMORY_CHECK"
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -34,13 +32,14 @@ def load_average() -> float:
     return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else float("nan")
 
 
-def _entry(file: Path, name: str) -> str | None:
-    if file.exists():
-        for line in file.read_text().splitlines():
-            key, _, value = line.partition(":")
-            if key.strip() == name:
-                return value.strip()
-    return None
+def _entry(path: Path, name: str) -> str:
+    """An entry of one of the system's lists, empty where it is not there."""
+    try:
+        text = path.read_text()
+    except OSError:
+        return ""
+    found = re.search(rf"^{re.escape(name)}[ \t:]+(.*)$", text, re.MULTILINE)
+    return found[1] if found else ""
 
 
 def versions(*packages: str) -> dict[str, str]:
@@ -94,7 +93,7 @@ class NotEnoughMemoryError(ValueError, MemoryError):
 
 def meminfo(entry: str) -> float:
     """An entry of the system's memory in bytes, 0 where it is not known."""
-    return _number(_MEMINFO, f"{entry}:") * 1024
+    return float(_entry(_MEMINFO, entry).removesuffix("kB") or 0) * 1024
 
 
 def available_bytes() -> float:
@@ -115,16 +114,8 @@ def _left_in_container() -> float:
             left = float((folder / limit).read_text()) - float((folder / used).read_text())
         except (OSError, ValueError):  # no such version; "max": no limit
             continue
-        return max(0.0, left + _number(folder / "memory.stat", "inactive_file"))
+        return max(0.0, left + float(_entry(folder / "memory.stat", "inactive_file") or 0))
     return math.inf
-
-
-def _number(path: Path, name: str) -> float:
-    try:
-        lines = path.read_text().splitlines()
-    except OSError:
-        return 0.0
-    return next((float(line.split()[1]) for line in lines if line.split()[:1] == [name]), 0.0)
 
 
 def check_memory(need: float, what: str, available: float | None = None) -> None:

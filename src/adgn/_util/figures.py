@@ -9,8 +9,6 @@ import matplotlib as mpl
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-__all__ = ["DARK", "LIGHT", "STYLE", "figure_bytes", "line_style", "theme_css", "themed_svg"]
-
 # Texts have a contrast of 4.5:1 to the ground of their theme, the lines s0 … s9 one of 3:1.
 # Figures are drawn in the light colours; those of a page or an SVG file follow the reader's theme.
 LIGHT = {

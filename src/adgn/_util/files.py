@@ -14,9 +14,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-__all__ = ["check_is_file", "finite_or_none", "open_to_append", "parse_json", "read_file"]
-__all__ += ["remove_temporaries", "replaced_file", "write_file"]
-
 # Opening a pipe would wait for its other end.
 _PLAIN_FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 DEEPEST = 100  # levels of JSON

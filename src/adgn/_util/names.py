@@ -2,8 +2,6 @@
 
 from typing import Any
 
-__all__ = ["check_name", "shortened"]
-
 # Bytes. File systems take 255, of which endings and the marks of temporary files need some.
 LONGEST_NAME = 200
 

@@ -26,8 +26,6 @@ from typing import Any, TypeVar
 
 from adgn._util.files import open_to_append
 
-__all__ = ["Answer", "Worker", "run_tasks", "serve", "terminate_as_interrupt"]
-
 Task = TypeVar("Task")
 _POLL_SECONDS = 0.5
 _STOP_SECONDS = 120.0

@@ -20,9 +20,6 @@ from adgn._util.suggestions import unknown_name
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["GROUP", "VARIABLE", "PluginError", "Registry", "lazy_exports", "load_plugin"]
-__all__ += ["load_plugins", "loaded_plugins", "provide"]
-
 Item = TypeVar("Item")
 _PROVIDERS: dict[str, tuple[str, ...]] = {}
 _THREAD = threading.local()

@@ -6,8 +6,6 @@ from types import MappingProxyType
 
 from adgn._util.names import shortened
 
-__all__ = ["did_you_mean", "nearest", "unknown_name"]
-
 _NONE: Mapping[str, str] = MappingProxyType({})
 _SMALLEST = 0.6  # the closeness below which a name is another name, not a slip
 

@@ -19,8 +19,6 @@ from adgn.training import PackedBatches, open_run
 from adgn.training.models import parameter_bytes
 from adgn.training.seeding import own_randomness
 
-__all__ = ["Subject", "analyze", "load_run", "untrained", "untrained_subject"]
-
 # Features of a graph that comes without any.
 _EXAMPLE_CHANNELS = 8
 

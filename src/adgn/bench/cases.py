@@ -7,8 +7,6 @@ from typing import Literal
 from adgn._util.suggestions import unknown_name
 from adgn.bench.workloads import Workload
 
-__all__ = ["CASES", "TARGETS", "Case", "Target", "choose_cases"]
-
 ALL_WAYS = ("adgn", "torch", "pyg", "pyg-csr", "pyg-csr-sparse")
 OURS = ("adgn", "checkpoint")
 LARGEST_EDGES = 40_000_000

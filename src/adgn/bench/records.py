@@ -10,8 +10,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from adgn.training.checkpoint import OTHER_OUT, write_atomically
 
-__all__ = ["BenchFile", "CaseRecord", "Machine", "PointRecord", "WayRecord", "read", "store"]
-
 
 class _Record(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)

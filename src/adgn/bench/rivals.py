@@ -12,8 +12,6 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from adgn.nn import ADGN, AntiSymmetricConv
 from adgn.nn.aggregation import LinearAggregation
 
-__all__ = ["PyGNetwork", "SumConv", "adjacency_csr", "normalised_csr"]
-
 
 class SumConv(MessagePassing):  # type: ignore[misc]  # PyG is untyped
     """`Σ_j V x_j`, as one writes it in PyG; with a sparse adjacency one sparse product."""

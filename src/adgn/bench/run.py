@@ -21,8 +21,6 @@ from adgn.bench.records import CaseRecord, Machine, PointRecord, WayRecord
 from adgn.bench.worker import Job, WorkerError, run_alone
 from adgn.bench.workloads import WAYS, Workload
 
-__all__ = ["BenchError", "Options", "run_case"]
-
 # Float32 sums of millions of terms in different orders; a wrong operator is off by far more.
 LOSS_TOLERANCE = 1e-3
 LEFT_OUT_BEFORE = "left out, as at a smaller size"

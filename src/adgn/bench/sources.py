@@ -17,8 +17,6 @@ from adgn.data import (
 )
 from adgn.training.batches import PackedBatches
 
-__all__ = ["ManyGraphs", "NodeTask", "dataset_task", "property_graphs", "random_task"]
-
 # As in the large graph that must train inside 20 GB: 2.4 million nodes, 6·10⁷ directed edges.
 RANDOM_DEGREE = 25
 RANDOM_FEATURES = 32

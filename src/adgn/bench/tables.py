@@ -8,8 +8,6 @@ from adgn.bench.records import BenchFile, CaseRecord, PointRecord, WayRecord
 from adgn.bench.targets import NOTHING, OURS, nanoseconds_per_edge, power_of_ten, target_rows
 from adgn.bench.workloads import WAYS
 
-__all__ = ["Table", "tables"]
-
 TARGET_HEAD = ("case", "what", "target", "measured", "met")
 COMPARISON_HEAD = (
     *("way", "time, s", "from – to", "× adgn", "processor time, s", "× adgn"),

@@ -6,8 +6,6 @@ from adgn.bench.cases import CASES, LARGEST_EDGES, TARGETS, Target
 from adgn.bench.records import CaseRecord, PointRecord, WayRecord
 from adgn.bench.workloads import WAYS
 
-__all__ = ["NOTHING", "nanoseconds_per_edge", "power_of_ten", "target_rows"]
-
 OURS = "adgn"
 BEST_OF = ("pyg-csr", "pyg-csr-sparse")
 LARGE_EDGES, LARGE_LIMIT_MB = 60_000_000, 20_000

@@ -9,8 +9,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["Step", "Timed", "interleaved", "peak_megabytes"]
-
 Step = Callable[[], float]
 # A turn of a way takes at least this long, so that steps of a millisecond can be timed.
 SHORTEST_TURN = 0.1

@@ -17,8 +17,6 @@ from adgn.bench.workloads import Workload, build_step, load_source, served_ways
 from adgn.data import DataError
 from adgn.graph import backend
 
-__all__ = ["Job", "WorkerError", "measure", "run_alone"]
-
 FUNCTION = f"{__name__}:handle"
 # Processes that fork another for each measurement: imports take seconds, and so are done once.
 _servers: dict[str, Worker] = {}

@@ -16,8 +16,6 @@ from adgn.bench.timing import Step
 from adgn.graph import set_backend
 from adgn.nn import ADGN
 
-__all__ = ["WAYS", "Workload", "build_step", "load_source", "served_ways"]
-
 Source = NodeTask | ManyGraphs
 # What each way is called in tables. The two of PyG with a prebuilt adjacency are both candidates
 # for PyG at its best: sparse features save it memory, but not always time.

@@ -7,10 +7,7 @@ import typer
 from typer import Argument, Option
 
 from adgn._util.files import parse_json
-from adgn.cli.console import make_folder
-from adgn.cli.options import PluginOption
-
-__all__ = ["analyze", "app"]
+from adgn.cli.console import PluginOption, make_folder
 
 app = typer.Typer(help="Measure whether a network is stable and non-dissipative.")
 # Rooms that bring torch are imported in the command, so that --help stays quick.

@@ -8,9 +8,22 @@ import typer
 from typer import Option
 
 from adgn._util.registry import PluginError
-from adgn.cli import analyze, bench, data, demo, lists, report, reproduce, select, study, train
+from adgn.cli import (
+    analyze,
+    bench,
+    data,
+    demo,
+    explain,
+    fit,
+    lists,
+    report,
+    reproduce,
+    select,
+    study,
+    train,
+)
 from adgn.cli.console import complain, replace_unprintable
-from adgn.data.errors import DataError
+from adgn.data.root import DataError
 from adgn.training.errors import TrainingError
 
 app = typer.Typer(
@@ -38,10 +51,12 @@ def _program(version: Annotated[bool, _VERSION] = False) -> None:
     """What comes before the name of a command."""
 
 
+app.command()(fit.fit)
 app.command()(train.train)
 app.command()(train.resume)
 app.command()(train.evaluate)
 app.command()(train.predict)
+app.command()(explain.explain)
 app.command()(select.select)
 app.add_typer(study.app, name="study")
 app.command()(lists.tasks)

@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from adgn.cli.console import complain, error_console, print_table, say
-from adgn.cli.options import DataRootOption
+from adgn.cli.console import DataRootOption, complain, error_console, print_table, say
 
 if TYPE_CHECKING:
     from adgn.bench.records import BenchFile
-
-__all__ = ["bench"]
 
 FULL, QUICK = Path("results/bench.json"), Path("results/bench-quick.json")
 

@@ -1,16 +1,136 @@
-"""Printing that reads well on a terminal and in a pipe."""
+"""What commands print, and the options that several of them have."""
 
 import io
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Annotated
 
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
+from rich.live import Live
 from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from typer import Argument, Option
 
-__all__ = ["complain", "console", "error_console", "make_folder", "print_table", "say"]
+from adgn._util.registry import load_plugin
+from adgn.cli.names import complete_model
+
+Share = Callable[[int, int], None]  # called with (steps done, all steps)
+LINE_SECONDS = 10.0  # between two lines in a pipe
+
+
+class Display:
+    """Shows work on standard error. There is one at a time: two would write over each other."""
+
+    def __init__(self, out: Console, live: Live | None) -> None:
+        self.out = out
+        self.live = live
+        self._next_line = 0.0
+        self._about: object = None
+        self._tenths = 0
+        columns = (TextColumn("[bold]{task.description}"), BarColumn(bar_width=24))
+        text = TextColumn("{task.fields[text]}", markup=False)
+        self._bar = Progress(*columns, text, TimeElapsedColumn())
+
+    def draw(self, picture: RenderableType) -> None:
+        """Shows a picture in place of the one before, on a terminal."""
+        if self.live is not None:
+            self.live.update(picture)
+
+    def draw_bar(self, label: str, done: float, total: float, text: str) -> None:
+        """Shows a bar with a text beside it, on a terminal."""
+        if not self._bar.tasks:
+            self._bar.add_task(label)
+        self._bar.update(
+            self._bar.task_ids[0], description=label, completed=done, total=total, text=text
+        )
+        self.draw(self._bar)
+
+    def line(self, text: str) -> None:
+        """Prints a line, above the picture on a terminal."""
+        say(text, to=self.out)
+
+    def line_in_pipe(self, text: str, *, last: bool = False, about: object = None) -> None:
+        """Prints a line in a pipe: at most every ten seconds unless it is the last.
+
+        Nor does it print two lines in a row `about` the same.
+        """
+        if self.live is not None or (about is not None and about == self._about):
+            return
+        if last or time.monotonic() >= self._next_line:
+            self._next_line, self._about = time.monotonic() + LINE_SECONDS, about
+            self.line(text)
+
+    def share(self, label: str) -> Share:
+        """A function that shows how much is done: a bar, or a line per tenth in a pipe."""
+
+        def show(done: int, total: int) -> None:
+            self.draw_bar(label, done, total, f"{100 * done // total} %")
+            tenths = 10 * done // total
+            if self.live is None and tenths > self._tenths:
+                self.line(f"{label}: {10 * tenths} %")
+            self._tenths = tenths
+
+        return show
+
+
+@contextmanager
+def show_work() -> Iterator[Display]:
+    """A display as long as some work goes on."""
+    out = error_console()
+    if not out.is_terminal:
+        yield Display(out, None)
+        return
+    with Live(console=out, transient=True, refresh_per_second=4) as live:
+        yield Display(out, live)
+
+
+@contextmanager
+def progress_bar(label: str) -> Iterator[Share]:
+    """Shows how far a piece of work is; yields a function to be told."""
+    with show_work() as display:
+        yield display.share(label)
+
+
+def _load(sources: list[str] | None) -> list[str] | None:
+    for source in sources or ():
+        load_plugin(source)
+    return sources
+
+
+# A command that has it need not look at it: plugins are loaded before other options are read.
+PluginOption = Annotated[
+    list[str] | None,
+    Option(
+        metavar="FILE|MODULE",
+        help="Own code that registers models, aggregations or tasks; may be repeated.",
+        callback=_load,
+        is_eager=True,
+    ),
+]
+ModelOption = Annotated[
+    str | None,
+    Option(help="A model from `adgn models`. Default: adgn.", autocompletion=complete_model),
+]
+RunFolder = Annotated[Path, Argument(help="A run directory.")]
+RunOrModel = Annotated[Path, Argument(help="A run directory, or a model of `adgn fit`.")]
+NewNodes = Annotated[
+    Path | None,
+    Argument(help="New nodes for a model. Default: the tables that it was fitted on."),
+]
+NewEdges = Annotated[Path | None, Argument(help="New edges.")]
+NewGraphs = Annotated[
+    Path | None, Option(help="A new table with one row per graph, where graphs are predicted.")
+]
+DataRootOption = Annotated[
+    Path | None,
+    Option(help="The data root. Default: $ADGN_DATA, else a folder in the user's cache."),
+]
+
 
 # In a pipe there is no width to fit into; lines must stay whole so that tools can read them.
 PIPE_WIDTH = 400

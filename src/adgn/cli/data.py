@@ -8,10 +8,7 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from adgn.cli.console import complain, console, print_table, say
-from adgn.cli.progress import progress_bar
-
-__all__ = ["app"]
+from adgn.cli.console import complain, console, print_table, progress_bar, say
 
 app = typer.Typer(help="List, describe, prepare and verify data sets.", no_args_is_help=True)
 

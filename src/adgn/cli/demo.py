@@ -29,6 +29,8 @@ DEMO_SETTINGS: dict[str, dict[str, Any]] = {
     "optimizer": {"lr": 0.01},
     "loop": {"max_epochs": 60, "batch_size": 50},
 }
+# A fit without settings trains until nothing gets better, which takes a minute or two.
+OWN_SETTINGS: dict[str, dict[str, Any]] = {"loop": {"max_epochs": 60}}
 MODELS: dict[str, dict[str, Any]] = {
     "adgn": {"epsilon": 0.3},  # ten layers of 0.3 reach as far as 20 of 0.15
     "gcn": {},
@@ -69,6 +71,35 @@ def property_demo(out: Out = Path("demo")) -> None:
         rows.append([*row, f"{result.constant['log10_mse']:.3f}"])
     print_table(["log10 of the test MSE (lower is better)", "A-DGN", "GCN", "constant"], rows)
     say(f"runs, weights and scores: {out}. In full: adgn train diameter")
+
+
+@app.command()
+def own(out: Out = Path("demo")) -> None:
+    """Your own graph: two CSV files in, a model, its predictions and a page out."""
+    import shlex
+
+    from adgn.cli.fit import fit_model
+    from adgn.cli.model_folder import GraphFiles, refuse_bad_input
+    from adgn.data import example_tables
+    from adgn.training.seeding import thread_count
+
+    make_folder(out)
+    tables = example_tables()
+    nodes, edges = (Path(shutil.copy(path, out)) for path in (tables.nodes, tables.edges))
+    target = "topic"
+    words = ["adgn", "fit", nodes, edges, "--target", target, "--undirected", "--out", out / "own"]
+    for section, values in OWN_SETTINGS.items():
+        words += [w for key, value in values.items() for w in ("--set", f"{section}.{key}={value}")]
+    command = shlex.join(map(str, words))
+    say(f"\nYour own graph: papers, the citations between them, and a topic to predict.\n{command}")
+    with thread_count(1), refuse_bad_input():  # as above: the graph is small
+        fit_model(
+            GraphFiles(nodes, edges, None, {"target_column": [target], "directed": False}),
+            out / "own",
+            command=command,
+            settings=OWN_SETTINGS,
+            test_size=0.2,
+        )
 
 
 @app.command()

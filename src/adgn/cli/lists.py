@@ -4,11 +4,8 @@ from typing import Annotated
 
 from typer import Argument
 
-from adgn.cli.console import print_table, say
+from adgn.cli.console import PluginOption, print_table, say
 from adgn.cli.names import complete_model, complete_task, model_rows, task_rows
-from adgn.cli.options import PluginOption
-
-__all__ = ["models", "tasks"]
 
 _TASK = Argument(help="A task, to see all its settings.", autocompletion=complete_task)
 _MODEL = Argument(help="A model, to see its options.", autocompletion=complete_model)

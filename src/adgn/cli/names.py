@@ -8,8 +8,6 @@ from importlib.resources import files
 
 from adgn._util.registry import load_plugins, loaded_plugins
 
-__all__ = ["complete_model", "complete_task", "model_rows", "task_rows"]
-
 
 def task_rows() -> list[tuple[str, str, str]]:
     """Name, family and summary of every task."""

@@ -6,10 +6,7 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from adgn.cli.console import error_console, say
-from adgn.cli.options import PluginOption
-
-__all__ = ["report"]
+from adgn.cli.console import PluginOption, error_console, say
 
 
 def report(

@@ -13,8 +13,6 @@ from adgn.cli.console import complain, console, error_console, print_table, say
 if TYPE_CHECKING:
     from adgn.experiments.api import Reproduction
 
-__all__ = ["reproduce"]
-
 # The room `adgn.experiments` brings torch; imported in the command so that --help stays quick.
 
 

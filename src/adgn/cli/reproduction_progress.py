@@ -8,11 +8,9 @@ from contextlib import contextmanager
 from rich.markup import escape
 from rich.table import Table
 
-from adgn.cli.progress import Display, Share, show_work
+from adgn.cli.console import Display, Share, show_work
 from adgn.experiments.driver import Job, ReproductionCallback
 from adgn.experiments.summary import shown_score
-
-__all__ = ["show_reproduction"]
 
 
 def _table(jobs: Sequence[Job]) -> Table:

@@ -6,17 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from adgn.cli.console import error_console, print_table, say
+from adgn.cli.console import ModelOption, PluginOption, error_console, print_table, say
 from adgn.cli.names import complete_task
-from adgn.cli.options import ModelOption, PluginOption
 from adgn.cli.train import published_text
 
 if TYPE_CHECKING:
     from adgn.selection import SelectionResult
     from adgn.selection.forecast import Forecast
     from adgn.selection.protocols import Summary
-
-__all__ = ["select"]
 
 # The room `adgn.selection` brings torch; it is imported in the command so that --help stays quick.
 

@@ -8,11 +8,9 @@ from datetime import timedelta
 from rich.markup import escape
 from rich.table import Table
 
-from adgn.cli.progress import Share, show_work
+from adgn.cli.console import Share, show_work
 from adgn.selection import StudyStatus
 from adgn.selection.forecast import Forecast
-
-__all__ = ["cost_lines", "show_study", "time_left"]
 
 
 def time_left(status: StudyStatus, first: StudyStatus, seconds: float) -> float | None:

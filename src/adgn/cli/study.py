@@ -9,15 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from adgn.cli.console import print_table, say
-from adgn.cli.options import PluginOption
+from adgn.cli.console import PluginOption, print_table, say
 
 if TYPE_CHECKING:
     from optuna.study import Study
 
     from adgn.selection import StudyDefinition
-
-__all__ = ["app"]
 
 app = typer.Typer(help="Look at studies of model selection.", no_args_is_help=True)
 

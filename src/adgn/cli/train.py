@@ -1,6 +1,7 @@
 """`adgn train`, `resume`, `evaluate` and `predict`: a run from the command line."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,14 +9,32 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from adgn.cli.console import error_console, print_table, say
+from adgn.cli.console import (
+    ModelOption,
+    NewEdges,
+    NewGraphs,
+    NewNodes,
+    PluginOption,
+    RunFolder,
+    RunOrModel,
+    error_console,
+    print_table,
+    say,
+)
+from adgn.cli.model_folder import (
+    GraphFiles,
+    feature_notes,
+    is_model_folder,
+    predictions_table,
+    refuse_bad_input,
+)
+from adgn.cli.model_folder import write_predictions as write_model_predictions
 from adgn.cli.names import complete_task
-from adgn.cli.options import ModelOption, PluginOption, RunFolder
 
 if TYPE_CHECKING:
-    from adgn.training import PublishedValue, RunResult
-
-__all__ = ["evaluate", "predict", "resume", "train"]
+    from adgn.data import Graph
+    from adgn.estimators import GraphEstimator
+    from adgn.training import Callback, PublishedValue, RunResult
 
 # The room `adgn.training` brings torch; it is imported in the commands so that --help stays quick.
 
@@ -109,27 +128,90 @@ def resume(
     _show(f"{config.task.name} {config.model.name}", run_dir, tensorboard, run)
 
 
-def evaluate(run_dir: RunFolder, device: DeviceOption = None, plugin: PluginOption = None) -> None:
-    """Show the scores of a run's best weights on every split."""
-    from adgn.training import evaluate as evaluate_run
-
-    _print_scores(evaluate_run(run_dir, device=device))
-
-
-def predict(
-    run_dir: RunFolder,
-    out: Annotated[Path, Option(help="The file to write: .csv or .safetensors.")],
+def evaluate(
+    folder: RunOrModel,
+    nodes: NewNodes = None,
+    edges: NewEdges = None,
+    graphs: NewGraphs = None,
     device: DeviceOption = None,
     plugin: PluginOption = None,
 ) -> None:
-    """Write the predictions of a run's best weights for every split.
+    """Show the scores of a run's best weights on every split, or of a fitted model on tables.
 
-    Each row has its split, the numbers of its graph and node, prediction, target and, for classes,
-    the probability of each.
+    Of a model without tables: its scores on the rows that validated and on those held out.
     """
+    if is_model_folder(folder):
+        with refuse_bad_input():
+            _evaluate_model(folder, nodes, edges, graphs)
+        return
+    from adgn.training import evaluate as evaluate_run
+
+    _check_no_tables(folder, nodes)
+    _print_scores(evaluate_run(folder, device=device))
+
+
+def predict(
+    folder: RunOrModel,
+    out: Annotated[Path, Option(help="The file to write: .csv; of runs also .safetensors.")],
+    nodes: NewNodes = None,
+    edges: NewEdges = None,
+    graphs: NewGraphs = None,
+    device: DeviceOption = None,
+    plugin: PluginOption = None,
+) -> None:
+    """Write the predictions of a run's best weights, or of a fitted model for tables.
+
+    Of a model each row has its id, the prediction and the probability of each class; without
+    tables they are about those that it was fitted on. Of a run each row has its split, the numbers
+    of its graph and node, prediction, target and the probabilities.
+    """
+    if is_model_folder(folder):
+        with refuse_bad_input():
+            estimator, graph = _model_and_graph(folder, nodes, edges, graphs)
+            table = predictions_table(estimator, graph)
+            write_model_predictions(table, out)
+            say(f"{table.num_rows:,} predictions written to {out}")
+        return
     from adgn.training.predictions import write_predictions
 
-    say(f"{write_predictions(run_dir, out, device=device)} predictions written to {out}")
+    _check_no_tables(folder, nodes)
+    say(f"{write_predictions(folder, out, device=device)} predictions written to {out}")
+
+
+def _check_no_tables(folder: Path, nodes: Path | None) -> None:
+    if nodes is not None:
+        raise typer.BadParameter(
+            f"{folder} is no model of `adgn fit`, and only models take tables", param_hint="NODES"
+        )
+
+
+def _model_and_graph(
+    folder: Path, nodes: Path | None, edges: Path | None, graphs: Path | None
+) -> "tuple[GraphEstimator, Graph]":
+    """Loads both, and tells what was assumed about the tables."""
+    from adgn.estimators import load
+
+    estimator = load(folder)
+    graph = GraphFiles.for_model(folder, nodes, edges, graphs).read()
+    # Its own tables were explained when it was fitted.
+    for note in () if nodes is None else (*graph.notes, *feature_notes(estimator, graph)):
+        say(f"- {note}", to=error_console())
+    return estimator, graph
+
+
+def _evaluate_model(
+    folder: Path, nodes: Path | None, edges: Path | None, graphs: Path | None
+) -> None:
+    if nodes is None:
+        from adgn.estimators import load
+
+        estimator = load(folder)
+        scores = {"validation": estimator.validation_scores_, "held out": estimator.test_scores_}
+        _print_scores({name: found for name, found in scores.items() if found})
+        return
+    estimator, graph = _model_and_graph(folder, nodes, edges, graphs)
+    _print_scores({graph.origin: estimator.scores(graph)})
+    say(f"{graph.labelled.numel():,} {graph.level}s with a target, {graph.num_rows:,} in all")
 
 
 def _new_folder(name: str) -> Path:
@@ -153,13 +235,14 @@ def _show(label: str, folder: Path, tensorboard: bool, run: "Callable[..., RunRe
     """Runs with progress on standard error, then prints the result."""
     from adgn.cli.training_progress import show_training
     from adgn.training import Interrupted
-    from adgn.training.tensorboard import event_writer
 
+    events_of_run: AbstractContextManager[Sequence[Callback]] = nullcontext(())
+    if tensorboard:
+        from adgn.training.tensorboard import event_writer
+
+        events_of_run = event_writer(folder)
     try:
-        with (
-            event_writer(folder if tensorboard else None) as events,
-            show_training(label) as (callback, preparing),
-        ):
+        with events_of_run as events, show_training(label) as (callback, preparing):
             result = run(callbacks=[callback, *events], progress=preparing)
     except Interrupted as stop:
         say(f"{stop}. To go on: adgn resume {folder}", to=error_console())

@@ -1,15 +1,15 @@
 """How a run looks while it goes on."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
-from adgn.cli.progress import Display, Share, show_work
-from adgn.training.trainer import Callback, Trainer
+from rich.spinner import Spinner
 
-__all__ = ["show_training"]
+from adgn.cli.console import Display, Share, show_work
+from adgn.training.trainer import Callback, Trainer
 
 _BAR_SECONDS = 0.1  # between two looks at the bar: drawing must not cost training time
 
@@ -58,3 +58,26 @@ def show_training(label: str) -> Iterator[tuple[Callback, Share]]:
     """Yields what is to be told of the training, and of how far the data are prepared."""
     with show_work() as display:
         yield _Progress(label, display), display.share("preparing the data")
+
+
+@contextmanager
+def show_fitting(started: Callable[[], None]) -> Iterator[tuple[Callback, Callable[[str], None]]]:
+    """Yields what is to be told of each training, and, in words, of what is being done.
+
+    `started` is called once, when the first is told: what was decided before is known by then.
+    """
+    with show_work() as display:
+        progress = _Progress("", display)
+        first = True
+
+        def tell(text: str) -> None:
+            nonlocal first
+            if first:
+                first = False
+                started()
+            progress.label = text.removeprefix("training ")
+            display.draw(Spinner("dots", text))
+            if display.live is None:
+                display.line(text)
+
+        yield progress, tell

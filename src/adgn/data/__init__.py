@@ -7,7 +7,6 @@ from adgn._util.registry import lazy_exports
 if TYPE_CHECKING:  # imported on first use: tables of names need no torch
     from adgn.data.catalogue import CATALOGUE, DatasetInfo, FileState, find_dataset, prepare, verify
     from adgn.data.components import largest_component
-    from adgn.data.errors import DamagedFileError, DataError, GraphInputError, MissingFileError
     from adgn.data.node_datasets import NODE_DATASETS, NodeDataset
     from adgn.data.nodes import load
     from adgn.data.own.example import ExampleTables, example_tables
@@ -24,7 +23,13 @@ if TYPE_CHECKING:  # imported on first use: tables of names need no torch
         PropertyTarget,
         find_target,
     )
-    from adgn.data.root import data_root
+    from adgn.data.root import (
+        DamagedFileError,
+        DataError,
+        GraphInputError,
+        MissingFileError,
+        data_root,
+    )
     from adgn.data.splits import (
         PAPER_DATA_SEEDS,
         NodeSplit,

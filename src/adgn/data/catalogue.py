@@ -7,14 +7,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
-from adgn.data.errors import DamagedFileError
 from adgn.data.files import read_tensors
 from adgn.data.node_datasets import NODE_DATASETS, NodeDataset, unknown_dataset
 from adgn.data.nodes import prepare_node_dataset
 from adgn.data.property import prepare_property
 from adgn.data.property_targets import PUBLISHED_COLUMNS, TARGETS, PropertySettings
 from adgn.data.raw_files import check_raw_file, raw_files
-from adgn.data.root import cache_folder, data_root
+from adgn.data.root import DamagedFileError, cache_folder, data_root
 
 Progress = Callable[[int, int], None]
 State = Literal["ok", "missing", "damaged"]

@@ -15,8 +15,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from adgn._util.files import remove_temporaries, replaced_file
-from adgn.data.errors import DamagedFileError, DataError
-from adgn.data.root import ROOT_VARIABLE
+from adgn.data.root import ROOT_VARIABLE, DamagedFileError, DataError
 
 logger = logging.getLogger(__name__)
 

@@ -14,12 +14,11 @@ from torch_geometric.utils import remove_self_loops, to_undirected
 
 from adgn._util.suggestions import unknown_name
 from adgn.data.components import largest_component as take_largest_component
-from adgn.data.errors import DamagedFileError, DataError
 from adgn.data.features import as_stored, csr_from_parts, csr_from_scipy
 from adgn.data.files import cache_path, load_or_build
 from adgn.data.node_datasets import NodeDataset, find_node_dataset
 from adgn.data.raw_files import known_digests, obtain_raw_files, read_with_pyg
-from adgn.data.root import cache_folder, data_root
+from adgn.data.root import DamagedFileError, DataError, cache_folder, data_root
 
 # Raised when the meaning of the cached tensors changes, so that old files are not read as new.
 FORMAT = 1

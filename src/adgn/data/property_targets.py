@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from adgn._util.suggestions import unknown_name
-from adgn.data.errors import check_integer
+from adgn.data.root import check_integer
 
 
 @dataclass(frozen=True)

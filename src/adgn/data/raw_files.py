@@ -15,9 +15,9 @@ from typing import Any
 
 from torch_geometric.data import Data
 
-from adgn.data.errors import DamagedFileError, DataError, MissingFileError
 from adgn.data.files import sha256_of_file
 from adgn.data.node_datasets import NodeDataset
+from adgn.data.root import DamagedFileError, DataError, MissingFileError
 
 
 class _RawFilesOnly:

@@ -1,11 +1,50 @@
-"""Where data sets live on disk."""
+"""Where data sets live on disk, and what can go wrong there."""
 
 import os
 from pathlib import Path
 
 import platformdirs
 
-from adgn.data.errors import DataError
+
+def check_integer(
+    name: str, value: object, at_least: int, *, at_most: int | None = None, why: str = ""
+) -> None:
+    """Raises unless an argument is an integer in a range; booleans and 2.0 are none.
+
+    Example:
+        >>> check_integer("radius", 1, 2, why="smaller trees cannot be split")
+        Traceback (most recent call last):
+        ValueError: radius=1 is too small; give an integer of at least 2: smaller trees cannot be
+        split
+    """
+    if isinstance(value, bool) or not isinstance(value, int):
+        problem = "not an integer"
+    elif value < at_least:
+        problem = "too small"
+    elif at_most is not None and value > at_most:
+        problem = "too large"
+    else:
+        return
+    valid = f"of at least {at_least}" if at_most is None else f"from {at_least} to {at_most}"
+    reason = f": {why}" if why else ""
+    raise ValueError(f"{name}={value!r} is {problem}; give an integer {valid}{reason}")
+
+
+class DataError(RuntimeError):
+    """A data set cannot be prepared or loaded; the message names the file and the remedy."""
+
+
+class MissingFileError(DataError, FileNotFoundError):
+    """A raw file is not there and could not be downloaded."""
+
+
+class DamagedFileError(DataError):
+    """A file is truncated, changed, or not what its name says."""
+
+
+class GraphInputError(DataError, ValueError):
+    """A user's table or graph cannot be used; the message names the place and the remedy."""
+
 
 ROOT_VARIABLE = "ADGN_DATA"
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from adgn.data.errors import check_integer
+from adgn.data.root import check_integer
 
 # The five random splits of the paper's node data sets.
 PAPER_DATA_SEEDS = (211825665, 1150414678, 1974351832, 3696089080, 4123778651)

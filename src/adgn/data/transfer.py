@@ -10,8 +10,8 @@ from torch_geometric.data import Data
 
 from adgn._util.environment import check_memory
 from adgn._util.suggestions import unknown_name
-from adgn.data.errors import check_integer
 from adgn.data.packed import PackedDataset, PackedGraphs
+from adgn.data.root import check_integer
 
 _SPLITS = ("train", "val", "test")
 

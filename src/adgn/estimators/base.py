@@ -41,8 +41,6 @@ from adgn.estimators.training import Attempt, Problem, search, train_candidate
 from adgn.nn.network import Level
 from adgn.training import Callback
 
-__all__ = ["GraphEstimator", "NotFittedError"]
-
 _SEARCHED = 2  # how many of the best networks a search goes around
 _LEAST_SEARCH = 2.0  # seconds
 
@@ -129,6 +127,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
         graph, rows = self._training_data(X, y, nodes)
         seed = self._seed()
         problem, preprocessing = self._problem(graph, rows, seed)
+        self.preprocessing_ = preprocessing  # known to whoever is told of the progress
         tell(f"{problem.parts.sizes[0]} {self.level}s train, {problem.parts.sizes[1]} validate")
         attempts: list[Attempt] = []
         found: Probe | None = None

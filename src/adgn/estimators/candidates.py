@@ -8,8 +8,6 @@ from adgn.estimators.hops import HopView
 from adgn.estimators.inputs import Direction, Inputs
 from adgn.estimators.ridge import Probe
 
-__all__ = ["Candidate", "closed_form_views", "default_candidates", "search_space"]
-
 _HUGE = 200_000  # nodes: above, networks are narrower and keep fewer states for the gradient
 _LARGE = 5_000_000  # nodes times width plus edges: above, fewer networks are tried
 
@@ -73,8 +71,6 @@ def default_candidates(inputs: Inputs, probe: Probe, metric: str, rows: int) -> 
     }
     common = {"hidden_channels": width, "dropout": 0.5}
     normed = {**common, "act": "relu", "norm": "layer", "residual": True}
-    weight = inputs.edge_weight
-    signed = weight is not None and bool((weight < 0).any())  # no degrees to divide by
 
     def adgn(phi: str, layers: int) -> Candidate:
         model = {"name": "adgn", "num_layers": layers, "phi": phi, "epsilon": 0.1, "gamma": 0.1}
@@ -86,9 +82,6 @@ def default_candidates(inputs: Inputs, probe: Probe, metric: str, rows: int) -> 
     if best is None:
         return [adgn("sum", 4), features]
     sage = {"name": "graphsage", "num_layers": 2, **normed}
-    if signed:
-        sage["aggr"] = "sum"
-        return [adgn("sum", 4), Candidate("graphsage", direction, sage, settings), features]
     if large:
         chosen = adgn("sum", 4) if best.operator == "sum" else adgn("gcn", 8)
         return [chosen, Candidate("graphsage", direction, sage, settings), features]

@@ -7,8 +7,6 @@ from adgn._version import __version__
 if TYPE_CHECKING:
     from adgn.estimators.base import GraphEstimator
 
-__all__ = ["model_card"]
-
 _PIPELINE = {"classification": "tabular-classification", "regression": "tabular-regression"}
 
 

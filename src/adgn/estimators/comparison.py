@@ -21,8 +21,6 @@ from adgn.estimators.inputs import Inputs
 from adgn.estimators.ridge import fit_ridge
 from adgn.estimators.training import Problem, train_candidate
 
-__all__ = ["ComparedModel", "compare"]
-
 _GCN = {
     "name": "gcn",
     "num_layers": 5,

@@ -14,8 +14,6 @@ from adgn.estimators.base import GraphEstimator
 from adgn.estimators.inputs import Direction
 from adgn.estimators.splits import Parts
 
-__all__ = ["GraphClassifier", "GraphRegressor", "NodeClassifier", "NodeRegressor"]
-
 ClassWeight = Literal["balanced"] | Mapping[Any, float] | None
 
 

@@ -19,8 +19,6 @@ from adgn.estimators.members import Member, NetworkModel
 from adgn.estimators.ridge import RidgeModel
 from adgn.graph import graph_operator
 
-__all__ = ["Explanation", "explain_row"]
-
 
 @dataclass(frozen=True, eq=False)
 class Explanation:

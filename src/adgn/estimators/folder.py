@@ -27,8 +27,6 @@ from adgn.training.checkpoint import sha256
 if TYPE_CHECKING:
     from adgn.estimators.base import GraphEstimator
 
-__all__ = ["FORMAT", "ModelFolderError", "load", "save_model"]
-
 # Raised when folders of an older version can no longer be read as they are.
 FORMAT = 1
 _CONFIG, _WEIGHTS, _SCORES, _CARD = "config.json", "model.safetensors", "scores.json", "README.md"

@@ -13,8 +13,6 @@ from adgn.estimators.inputs import Direction, Inputs
 from adgn.graph import graph_operator, sparse_features
 from adgn.graph.adjacency import Normalization
 
-__all__ = ["OPERATORS", "HopOperator", "HopView", "hop_blocks", "reduction"]
-
 HopOperator = Literal["mean", "gcn", "sum"]
 OPERATORS: tuple[HopOperator, ...] = get_args(HopOperator)
 NORMALIZATION: dict[HopOperator, Normalization] = {"mean": "mean", "gcn": "gcn", "sum": "none"}

@@ -12,8 +12,6 @@ from adgn._util.suggestions import unknown_name
 from adgn.data import Graph, Preprocessing
 from adgn.nn.network import Level
 
-__all__ = ["DIRECTIONS", "Direction", "Inputs", "turned"]
-
 Direction = Literal["in", "out", "both"]
 DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
 

@@ -16,8 +16,6 @@ from adgn.nn import GraphNetwork, build_model
 from adgn.training.block_batches import BlockBatches
 from adgn.training.seeding import flushed_denormals
 
-__all__ = ["Member", "NetworkModel", "averaged", "calibrated", "greedy_weights", "member_from"]
-
 _BATCH_GRAPHS = 256
 _TEMPERATURES = tuple(2.0 ** (power / 2) for power in range(-4, 7))
 _FEW_ROWS, _MANY_ROWS = 100, 1000

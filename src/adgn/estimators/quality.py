@@ -10,8 +10,6 @@ from torch.nn.functional import cross_entropy, one_hot
 from adgn._util.suggestions import unknown_name
 from adgn.training.metrics import ranking_scores
 
-__all__ = ["METRICS", "Quality", "choose_metric"]
-
 # What can be followed, and what the training loop calls it.
 METRICS: Mapping[str, Mapping[str, str]] = {
     "classification": {

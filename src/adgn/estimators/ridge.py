@@ -23,8 +23,6 @@ from adgn.estimators.inputs import DIRECTIONS, Inputs
 from adgn.estimators.quality import Quality
 from adgn.estimators.splits import Parts
 
-__all__ = ["Probe", "RidgeModel", "fit_ridge", "probe"]
-
 # Of the mean of the Gram matrix's diagonal.
 PENALTIES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 _TEMPERATURES = tuple(2.0**power for power in range(-1, 8))
@@ -199,11 +197,8 @@ def probe(inputs: Inputs, y: Tensor, parts: Parts, quality: Quality, seed: int =
 
     measure(HopView())
     if inputs.edge_index.size(1):
-        weight = inputs.edge_weight
-        signed = weight is not None and bool((weight < 0).any())
-        operators = ("sum",) if signed else OPERATORS
         for direction in DIRECTIONS if inputs.directed else DIRECTIONS[:1]:
-            for operator in operators:
+            for operator in OPERATORS:
                 measure(HopView(1, direction, operator))
         for view in Probe(scores, projection).ranked()[:2]:
             measure(HopView(2, view.direction, view.operator))

@@ -13,16 +13,6 @@ from torch_geometric.data import Data
 from adgn.data import Graph, GraphInputError
 from adgn.nn.network import Level
 
-__all__ = [
-    "as_graph",
-    "described",
-    "is_graph",
-    "nodes_of",
-    "row_positions",
-    "target_names",
-    "with_known",
-]
-
 
 def is_graph(value: Any) -> bool:
     """Whether a value is a graph, or PyG data (one or a list), rather than positions of rows."""
@@ -53,7 +43,7 @@ def row_positions(rows: Any, graph: Graph) -> Tensor:
         tensor([0, 2])
         >>> row_positions([[5]], graph)
         Traceback (most recent call last):
-        adgn.data.errors.GraphInputError: position 5 is out of range: ...
+        adgn.data.root.GraphInputError: position 5 is out of range: ...
     """
     values = rows.numpy() if isinstance(rows, Tensor) else np.asarray(rows)
     if values.ndim == 2 and values.shape[1] == 1:

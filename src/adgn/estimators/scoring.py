@@ -8,8 +8,6 @@ from torch import Tensor
 
 from adgn.training.metrics import macro_f1, ranking_scores
 
-__all__ = ["class_scores", "value_scores"]
-
 
 def class_scores(probability: Tensor, y: Tensor) -> dict[str, float]:
     """Accuracy, macro F1, ROC AUC, average precision and log loss.

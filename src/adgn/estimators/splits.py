@@ -12,8 +12,6 @@ from torch import Tensor
 
 from adgn.data import Graph, GraphInputError
 
-__all__ = ["Parts", "split_rows"]
-
 Rows = NDArray[np.int64]
 _VALID = ("valid", "val", "validation")
 

@@ -40,8 +40,7 @@ from adgn.training import (
 )
 from adgn.training.config import merged
 
-__all__ = ["Attempt", "Problem", "search", "train_candidate"]
-
+_PLANNED = 10  # trials at a time, for a plan takes time too
 Deadline = float  # of time.monotonic(); infinity where there is none
 
 
@@ -197,7 +196,6 @@ def search(
     folder: Path,
     deadline: Deadline,
     *,
-    trials: int = 500,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Attempt:
     """Searches around a candidate until the time is over, by a study of the package.
@@ -210,7 +208,6 @@ def search(
         candidate: The network whose settings are searched.
         folder: Where the study is kept; it goes on with one that is there.
         deadline: When to stop; a trial under way is given up.
-        trials: How many trials at most.
         progress: Told when it begins.
     """
     started = time.monotonic()
@@ -235,19 +232,23 @@ def search(
             space=check_space(search_space(base.model.name), settings),
             protocol=Protocol(seeds=(problem.seed,)),
             search="tpe",
-            trials=trials,
+            trials=_PLANNED,
             seed=problem.seed,
         )
         url = sqlite_url(place)
         study = start_study(name, open_storage(url), definition)
-        plan(study, definition)
         progress(f"searching around {candidate.name} until the time is over")
         timer.start()
         try:
             with shared_data():
-                work(WorkerSpec(name, url, str(place.resolve()), 0, 60, 600), stop)
+                while not stop.is_set() and plan(study, definition):
+                    work(WorkerSpec(name, url, str(place.resolve()), 0, 60, 600), stop)
+                    trials = definition.budget + _PLANNED
+                    definition = definition.model_copy(update={"trials": trials})
         finally:
             timer.cancel()
+        if stop.is_set() and time.monotonic() < deadline:
+            raise Interrupted("stopped on request while searching", 0)
         done = ranked(study.get_trials(deepcopy=False), definition)
         note = f"{len(done)} configurations tried"
         if not done:

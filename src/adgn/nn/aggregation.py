@@ -14,8 +14,8 @@ from adgn.graph import Adjacency
 from adgn.graph.adjacency import Normalization
 from adgn.graph.checks import records_sizes
 from adgn.nn import conv
+from adgn.nn.base import has_hooks
 from adgn.nn.conv import GCN2Conv, GraphConvolution
-from adgn.nn.resolve import has_hooks
 
 
 def reset_linear(weight: Tensor) -> None:

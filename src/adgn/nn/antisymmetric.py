@@ -9,11 +9,18 @@ from torch import Tensor, nn
 from adgn.graph import Adjacency, edge_list
 from adgn.graph.checks import check_choice, check_count, check_features, check_flag, check_positive
 from adgn.nn import aggregation
-from adgn.nn.checkpointing import MEMORIES, Memory, checkpointed
+from adgn.nn.base import Activation, has_hooks, known_activation, resolve_activation
 from adgn.nn.conv import GraphConvolution
 from adgn.nn.integration import integrate
-from adgn.nn.integrators import Integrator, VectorField, resolve_integrator, step
-from adgn.nn.resolve import Activation, has_hooks, known_activation, resolve_activation
+from adgn.nn.integrators import (
+    MEMORIES,
+    Integrator,
+    Memory,
+    VectorField,
+    checkpointed,
+    resolve_integrator,
+    step,
+)
 
 
 class AntiSymmetricConv(nn.Module):

@@ -17,12 +17,26 @@ from torch.autograd import forward_ad
 from adgn.graph import EdgeOperator, Operator, SparseOperator, graph_operator
 from adgn.graph.checks import check_choice, check_count, check_finite
 from adgn.graph.native.library import DTYPES, native_library, setting
-from adgn.nn.checkpointing import MEMORIES, Memory, checkpoint_interval, checkpointed, split_steps
-from adgn.nn.integrators import EULER, Integrator, VectorField, resolve_integrator, step
-from adgn.nn.resolve import Activation, KnownActivation, known_activation
-from adgn.nn.steps import NativeStepper, Stepper, TorchStepper, Weights, unsupported_reason
+from adgn.nn.base import Activation, KnownActivation, known_activation
+from adgn.nn.integrators import (
+    EULER,
+    MEMORIES,
+    Integrator,
+    Memory,
+    NativeStepper,
+    Stepper,
+    TorchStepper,
+    VectorField,
+    Weights,
+    checkpoint_interval,
+    checkpointed,
+    resolve_integrator,
+    split_steps,
+    step,
+    unsupported_reason,
+)
 
-# For tanh the states are kept before each so many steps, see `adgn.nn.steps`.
+# For tanh the states are kept before each so many steps, see `adgn.nn.integrators`.
 REVERSIBLE_STEPS = 16
 
 

@@ -2,6 +2,7 @@
 
 from adgn.report.commands import reproduce_command
 from adgn.report.headline import headline_table
+from adgn.report.model_page import model_page
 from adgn.report.page import html_page, state_text
 from adgn.report.results import ReportError, Results, TableResults, read_results
 from adgn.report.runs import read_runs
@@ -16,6 +17,7 @@ __all__ = [
     "headline_table",
     "html_page",
     "markdown_report",
+    "model_page",
     "read_results",
     "read_runs",
     "reproduce_command",

@@ -47,6 +47,38 @@ class LineChart:
 
 
 @dataclass(frozen=True)
+class ScatterChart:
+    """Points with a line of equality: what was predicted against what is true."""
+
+    key: str
+    title: str
+    x_label: str
+    y_label: str
+    points: tuple[tuple[float, float], ...]
+    log_x: bool = False
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """The range of both axes."""
+        values = [value for point in self.points for value in point]
+        low, high = min(values), max(values)
+        air = 0.04 * (high - low) or 0.05 * abs(high) or 1.0
+        return low - air, high + air
+
+    @property
+    def description(self) -> str:
+        """The chart in words."""
+        ends = [
+            [tick(float(f"{end(axis):.4g}")) for end in (min, max)]
+            for axis in zip(*self.points, strict=True)
+        ]
+        return (
+            f"{self.y_label}, from {ends[1][0]} to {ends[1][1]}, against {self.x_label}, "
+            f"from {ends[0][0]} to {ends[0][1]}; {len(self.points)} points."
+        )
+
+
+@dataclass(frozen=True)
 class Dot:
     """A method's measured and published value."""
 

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from adgn._util.figures import LIGHT, STYLE, line_style, themed_svg
-from adgn.report.charts import DotChart, LineChart
+from adgn.report.charts import DotChart, LineChart, ScatterChart
 from adgn.report.numbers import tick
 
 WIDTH, SMALL = 340, (220, 132)  # all lengths in points, which are the units of the SVG
@@ -34,9 +34,10 @@ OPEN: dict[str, Any] = {
     "markeredgecolor": LIGHT["s1"],
 }
 Point = tuple[float, float]
+Chart = LineChart | DotChart | ScatterChart
 
 
-def chart_svg(chart: LineChart | DotChart, *, small: bool = False) -> str:
+def chart_svg(chart: Chart, *, small: bool = False) -> str:
     """A chart for the page; a `small` one has no names at the lines and fewer ticks."""
     width, height = _size(chart, small)
     with mpl.rc_context(PANEL):
@@ -46,9 +47,7 @@ def chart_svg(chart: LineChart | DotChart, *, small: bool = False) -> str:
         return themed_svg(figure, chart.key, chart.title, chart.description)
 
 
-def panels_figure(
-    charts: Sequence[LineChart | DotChart], title: str, notes: Sequence[str] = ()
-) -> Figure:
+def panels_figure(charts: Sequence[Chart], title: str, notes: Sequence[str] = ()) -> Figure:
     """Several charts in two columns with a title.
 
     Notes stand below the title, side by side where there is room, else one below the other.
@@ -73,18 +72,20 @@ def panels_figure(
     return figure
 
 
-def _size(chart: LineChart | DotChart, small: bool = False) -> Point:
+def _size(chart: Chart, small: bool = False) -> Point:
     if isinstance(chart, DotChart):
         return WIDTH, 68 + STEP * len(chart.dots)
+    if isinstance(chart, ScatterChart):
+        return WIDTH, WIDTH
     return SMALL if small else (WIDTH, 236)
 
 
-def _draw(figure: Figure, chart: LineChart | DotChart, place: Point, small: bool = False) -> None:
+def _draw(figure: Figure, chart: Chart, place: Point, small: bool = False) -> None:
     (x, y), (width, height) = place, _size(chart, small)
     left, top, right, bottom = 44.0, 24.0 if small else 42.0, 8.0, 22.0 if small else 34.0
     if isinstance(chart, DotChart):
         left, top, right, bottom = _room(dot.label for dot in chart.dots) + 10, 38, 6, 22
-    elif not small:
+    elif isinstance(chart, LineChart) and not small:
         right = _room(series.label for series in chart.series) + 18
     axes = _axes(figure, x + left, y + top, width - left - right, height - top - bottom)
     if chart.log_x:
@@ -93,6 +94,10 @@ def _draw(figure: Figure, chart: LineChart | DotChart, place: Point, small: bool
     if isinstance(chart, DotChart):
         _text(axes, chart.x_label, (0, 1), (-left, top - 28))
         _draw_dots(axes, chart)
+    elif isinstance(chart, ScatterChart):
+        _draw_points(axes, chart)
+        _text(axes, chart.y_label, (0, 1), (-left, top - 28))
+        _text(axes, chart.x_label, (0.5, 0), (0, 3 - bottom), ha="center")
     elif not any(series.measured for series in chart.series):
         _text(axes, "nothing measured yet", (0, 0.5), (0, 0))
     else:
@@ -172,6 +177,21 @@ def _draw_dots(axes: Axes, chart: DotChart) -> None:
             axes.plot(value.mean, place, linestyle="", color=colour, **style)
         if dot.word:
             _text(axes, dot.word, (word_at, y), (5, 1), "data")
+
+
+def _draw_points(axes: Axes, chart: ScatterChart) -> None:
+    low, high = chart.span
+    axes.set_xlim(low, high)
+    axes.set_ylim(low, high)
+    marks = _round_numbers((low, high), 5)
+    for mark in marks:
+        axes.axhline(mark, **RULE)
+        _text(axes, tick(mark), (0, mark), (-6, -4), axes.get_yaxis_transform(), ha="right")
+    _number_x_axis(axes, marks)
+    axes.plot([low, high], [low, high], **REFERENCE)
+    xs, ys = zip(*chart.points, strict=True)
+    style = line_style(0) | {"linestyle": "", "markersize": 4.5, "markeredgewidth": 0.5}
+    axes.plot(xs, ys, **style)
 
 
 def _axes(figure: Figure, left: float, top: float, width: float, height: float) -> Axes:

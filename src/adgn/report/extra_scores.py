@@ -6,8 +6,6 @@ from adgn.experiments.records import Cell, Moments
 from adgn.report.results import TableResults, over_runs
 from adgn.training.tasks import TASKS, ExtraScore
 
-__all__ = ["extra_scores", "measured_extra", "published_extra", "quoted_extra"]
-
 
 def extra_scores(table: TableResults) -> Sequence[ExtraScore]:
     """The extra scores of the tasks in the columns; none of tasks that are not known here."""

@@ -16,8 +16,6 @@ from adgn.experiments.records import (
     read_record,
 )
 
-__all__ = ["Group", "ReportError", "Results", "TableResults", "over_runs", "read_results"]
-
 
 class ReportError(ValueError):
     """A results directory cannot be read or a report cannot be written."""

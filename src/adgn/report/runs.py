@@ -16,8 +16,6 @@ from adgn.selection import Run, protocol_of
 from adgn.selection.replicate import read_scores, run_record
 from adgn.training import RunDirectory, TrainConfig, read_config, resolve_config, to_toml
 
-__all__ = ["read_runs"]
-
 CURVE_POINTS = 120
 BUDGET = records.Budget(name="as trained")
 ACCURACY = records.Metric(name="accuracy", title="test accuracy", higher_is_better=True, unit="%")

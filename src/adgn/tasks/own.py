@@ -17,8 +17,6 @@ if TYPE_CHECKING:  # what brings torch is imported where it is used: listing the
     from adgn.training.batches import BatchSource, Split
     from adgn.training.config import TrainConfig
 
-__all__ = ["OwnData", "in_memory_task"]
-
 _BATCH_NODES = 20_000  # of the graphs of a batch, where a configuration does not say its size
 
 

@@ -38,8 +38,7 @@ if TYPE_CHECKING:  # imported on first use: tables of names need no torch
     )
     from adgn.training.objective import OBJECTIVES, EarlyStopping, Objective
     from adgn.training.predictions import predict
-    from adgn.training.result import RunResult
-    from adgn.training.run import RunDirectory
+    from adgn.training.run import RunDirectory, RunResult
     from adgn.training.tasks import (
         TASKS,
         ExtraScore,

@@ -25,8 +25,7 @@ from adgn.training.objective import (
     build_schedule,
     resolve_objective,
 )
-from adgn.training.result import RunResult
-from adgn.training.run import Checkpointer, RunDirectory
+from adgn.training.run import Checkpointer, RunDirectory, RunResult
 from adgn.training.seeding import own_randomness, resolve_device
 from adgn.training.tasks import Progress, TaskData, cached_data, task_entry, with_extra_scores
 from adgn.training.trainer import Callback, Trainer

@@ -11,8 +11,6 @@ from adgn.graph import GraphBlocks
 from adgn.training.batches import LabelledBatch
 from adgn.training.seeding import derived_seed
 
-__all__ = ["BlockBatches"]
-
 
 class BlockBatches:
     """Batches of some of many graphs, each of which has a target.

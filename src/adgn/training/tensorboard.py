@@ -48,11 +48,8 @@ class TensorBoardCallback(Callback):
 
 
 @contextmanager
-def event_writer(run_dir: Path | None) -> Iterator[list[Callback]]:
-    """The callback for a run directory, in a list that is empty where none is asked for."""
-    if run_dir is None:
-        yield []
-        return
+def event_writer(run_dir: Path) -> Iterator[list[Callback]]:
+    """The callback for a run directory, closed at the end."""
     callback = TensorBoardCallback(run_dir / "tensorboard")
     try:
         yield [callback]

@@ -10,12 +10,12 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from adgn.data.errors import GraphInputError
 from adgn.data.features import csr_from_scipy
 from adgn.data.own.arrow import plain_array, unknown_as_null
 from adgn.data.own.edges import check_weights, edges_by_graph, tidy_edges
 from adgn.data.own.graph import Graph, Level
 from adgn.data.own.ids import check_unique, tidy_ids
+from adgn.data.root import GraphInputError
 from adgn.graph.checks import check_edge_index
 
 

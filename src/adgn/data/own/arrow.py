@@ -5,7 +5,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from adgn.data.errors import GraphInputError
+from adgn.data.root import GraphInputError
 
 
 def plain_array(column: Any) -> pa.Array:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from adgn._util.names import shortened
-from adgn.data.errors import GraphInputError
+from adgn.data.root import GraphInputError
 
 Kind = Literal["number", "0/1", "category", "vector", "sparse number", "left out"]
 

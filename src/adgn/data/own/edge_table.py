@@ -9,13 +9,13 @@ import torch
 from numpy.typing import NDArray
 
 from adgn._util.names import shortened
-from adgn.data.errors import GraphInputError
 from adgn.data.own.columns import is_number
 from adgn.data.own.edges import Edges, check_weights, edges_by_graph, tidy_edges
 from adgn.data.own.ids import check_known, like_ids, positions, tidy_ids
 from adgn.data.own.node_table import Nodes, TableOptions, as_categories
 from adgn.data.own.roles import find_ends, find_weight
 from adgn.data.own.tables import Table
+from adgn.data.root import GraphInputError
 
 Integers = NDArray[np.int64]
 EDGE_IDS = ("id", "edge_id", "edge", "key")

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from adgn.data.errors import GraphInputError
+from adgn.data.root import GraphInputError
 
 Integers = NDArray[np.int64]
 Numbers = NDArray[np.float64]

@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from adgn.data.errors import GraphInputError
 from adgn.data.own.graph import Graph
 from adgn.data.own.node_table import TableOptions, opened
 from adgn.data.own.objects import tables_of_graphml
@@ -16,6 +15,7 @@ from adgn.data.own.reading import graph_from_tables
 from adgn.data.own.roles import find_ends, find_id
 from adgn.data.own.tables import FEATHER, PARQUET, MemoryTable, Table
 from adgn.data.own.textfiles import TEXT_ENDINGS
+from adgn.data.root import GraphInputError
 
 ENDINGS = (*TEXT_ENDINGS, *PARQUET, *FEATHER)
 TARGETS = ("targets", "graphs", "labels")

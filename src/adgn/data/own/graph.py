@@ -10,7 +10,7 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from adgn.data.errors import GraphInputError
+from adgn.data.root import GraphInputError
 from adgn.graph.checks import check_edge_index
 
 if TYPE_CHECKING:

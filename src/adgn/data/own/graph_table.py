@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from adgn.data.errors import GraphInputError
 from adgn.data.own.ids import check_unique, like_ids, positions, tidy_ids
 from adgn.data.own.node_table import Nodes, TableOptions, opened, taken_columns, target_columns
 from adgn.data.own.roles import check_columns
+from adgn.data.root import GraphInputError
 
 Integers = NDArray[np.int64]
 

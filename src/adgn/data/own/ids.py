@@ -8,8 +8,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from adgn._util.names import shortened
-from adgn.data.errors import GraphInputError
 from adgn.data.own.arrow import plain_array
+from adgn.data.root import GraphInputError
 
 Integers = NDArray[np.int64]
 Place = Callable[[int], str]

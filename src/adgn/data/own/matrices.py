@@ -10,9 +10,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from adgn.data.errors import GraphInputError
 from adgn.data.features import SPARSE_UP_TO, csr_from_scipy, csr_to_scipy
 from adgn.data.own.columns import Block
+from adgn.data.root import GraphInputError
 
 WIDE = 50  # columns from which on a block of mostly zeros is scaled, but not shifted
 

@@ -9,7 +9,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from adgn._util.names import shortened
-from adgn.data.errors import GraphInputError
 from adgn.data.own.arrow import plain_array, unknown_as_null
 from adgn.data.own.columns import as_text
 from adgn.data.own.graph import Level
@@ -17,6 +16,7 @@ from adgn.data.own.ids import check_unique, tidy_ids
 from adgn.data.own.roles import check_columns, find_id
 from adgn.data.own.tables import Table, open_table
 from adgn.data.own.textfiles import TextFile, TextFormat
+from adgn.data.root import GraphInputError
 
 Integers = NDArray[np.int64]
 SPLITS = {

@@ -8,8 +8,8 @@ from xml.etree.ElementTree import ParseError
 import networkx
 import pyarrow as pa
 
-from adgn.data.errors import GraphInputError
 from adgn.data.own.tables import MemoryTable, check_table_memory
+from adgn.data.root import GraphInputError
 
 
 class ObjectTables(NamedTuple):

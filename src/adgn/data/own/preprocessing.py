@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from adgn._util.suggestions import did_you_mean, nearest
-from adgn.data.errors import GraphInputError
 from adgn.data.features import SPARSE_UP_TO
 from adgn.data.own.columns import (
     Block,
@@ -30,6 +29,7 @@ from adgn.data.own.matrices import (
     encode_array,
     plan_array,
 )
+from adgn.data.root import GraphInputError
 
 SHOWN_ONE_BY_ONE = 20  # columns of one kind; more of them are one row of the decisions
 Blocks = list[tuple[Block, int]]

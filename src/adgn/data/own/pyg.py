@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from adgn.data.errors import GraphInputError
 from adgn.data.features import csr_from_scipy, csr_to_scipy
 from adgn.data.own.arrays import graph_from_arrays
 from adgn.data.own.graph import Graph, Level
 from adgn.data.packed import offsets
+from adgn.data.root import GraphInputError
 
 USED = {"x", "edge_index", "y", "edge_weight", "edge_attr", "train_mask", "val_mask", "test_mask"}
 PASSED_OVER = {"num_nodes", "batch", "ptr"}

@@ -7,13 +7,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from adgn.data.errors import GraphInputError
 from adgn.data.own.edge_table import read_edges
 from adgn.data.own.graph import Graph, Level
 from adgn.data.own.graph_table import constant_within, first_rows, read_graphs
 from adgn.data.own.node_table import TableOptions, opened, read_nodes
 from adgn.data.own.roles import check_columns
 from adgn.data.own.tables import Table
+from adgn.data.root import GraphInputError
 
 Integers = NDArray[np.int64]
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from adgn._util.suggestions import unknown_name
-from adgn.data.errors import GraphInputError
+from adgn.data.root import GraphInputError
 
 IDS = ("id", "node_id", "nodeid", "node")
 ENDS = (
@@ -24,7 +24,7 @@ def check_columns(argument: str, wanted: Iterable[str], names: Sequence[str], la
     Example:
         >>> check_columns("weight", ["wieght"], ["source", "target", "weight"], "edges.csv")
         Traceback (most recent call last):
-        adgn.data.errors.GraphInputError: edges.csv: weight='wieght' is not known. Did you mean
+        adgn.data.root.GraphInputError: edges.csv: weight='wieght' is not known. Did you mean
         'weight'? Choose one of: source, target, weight.
     """
     for name in wanted:

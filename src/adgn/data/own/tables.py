@@ -13,8 +13,8 @@ import pyarrow.parquet
 
 from adgn._util.environment import NotEnoughMemoryError, check_memory
 from adgn._util.names import shortened
-from adgn.data.errors import GraphInputError
 from adgn.data.own.textfiles import TEXT_ENDINGS, TextFile, TextFormat
+from adgn.data.root import GraphInputError
 
 PARQUET = (".parquet", ".pq")
 FEATHER = (".feather", ".arrow", ".ipc")

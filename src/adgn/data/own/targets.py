@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from adgn._util.names import shortened
-from adgn.data.errors import GraphInputError
 from adgn.data.own.graph import Graph
+from adgn.data.root import GraphInputError
 
 TargetKind = Literal["classification", "regression"]
 Label = str | int | bool

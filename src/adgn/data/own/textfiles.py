@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from adgn._util.names import shortened
-from adgn.data.errors import GraphInputError
+from adgn.data.root import GraphInputError
 
 TEXT_ENDINGS = (".csv", ".tsv", ".tab", ".txt")
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar", " ": "a space"}

@@ -1,6 +1,6 @@
 """PyG's convolutions on operators that are built once per graph: same parameters, same outputs."""
 
-from adgn.nn.conv.base import GraphConvolution
+from adgn.nn.base import GraphConvolution
 from adgn.nn.conv.gat import GATConv
 from adgn.nn.conv.gcn import GCNConv
 from adgn.nn.conv.gcnii import GCN2Conv

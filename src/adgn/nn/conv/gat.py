@@ -10,7 +10,7 @@ from torch.nn import functional
 from adgn.graph import Adjacency, Operator, edges_with_loops
 from adgn.graph.adjacency import Normalization
 from adgn.graph.checks import check_count, is_traced
-from adgn.nn.conv.base import GraphConvolution
+from adgn.nn.base import GraphConvolution
 
 
 class GATConv(GraphConvolution, pyg.GATConv):  # type: ignore[misc]

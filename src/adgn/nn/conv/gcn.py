@@ -5,7 +5,7 @@ from torch import Tensor
 
 from adgn.graph import Adjacency
 from adgn.graph.adjacency import Normalization
-from adgn.nn.conv.base import GraphConvolution
+from adgn.nn.base import GraphConvolution
 
 
 class GCNConv(GraphConvolution, pyg.GCNConv):  # type: ignore[misc]

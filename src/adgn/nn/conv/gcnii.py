@@ -6,7 +6,7 @@ from torch import Tensor
 
 from adgn.graph import Adjacency
 from adgn.graph.adjacency import Normalization
-from adgn.nn.conv.base import GraphConvolution
+from adgn.nn.base import GraphConvolution
 
 
 class GCN2Conv(GraphConvolution, pyg.GCN2Conv):  # type: ignore[misc]

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from adgn.graph import Adjacency, Operator
 from adgn.graph.adjacency import Normalization
-from adgn.nn.conv.base import GraphConvolution
+from adgn.nn.base import GraphConvolution
 
 
 class GatedGraphConv(GraphConvolution, pyg.GatedGraphConv):  # type: ignore[misc]

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from adgn._util.suggestions import unknown_name
 from adgn.graph import Adjacency
 from adgn.graph.adjacency import Normalization
-from adgn.nn.conv.base import GraphConvolution, scaled
+from adgn.nn.base import GraphConvolution, scaled
 
 PerceptronName = Literal["linear", "two-layer"]
 

@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from adgn.graph import Adjacency
 from adgn.graph.adjacency import Normalization
-from adgn.nn.conv.base import GraphConvolution
+from adgn.nn.base import GraphConvolution
 
 
 class SAGEConv(GraphConvolution, pyg.SAGEConv):  # type: ignore[misc]

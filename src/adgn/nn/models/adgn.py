@@ -8,12 +8,11 @@ from torch import Tensor, nn
 
 from adgn.graph import Adjacency
 from adgn.nn.antisymmetric import AntiSymmetricConv, as_one_integration, integrate_layers
-from adgn.nn.checkpointing import Memory, checkpointed
+from adgn.nn.base import Activation
 from adgn.nn.conv import GraphConvolution
-from adgn.nn.integrators import Integrator
+from adgn.nn.integrators import Integrator, Memory, checkpointed
 from adgn.nn.network import Model
 from adgn.nn.registry import ModelOptions, register_model
-from adgn.nn.resolve import Activation
 
 
 class AntiSymmetricPropagation(nn.Module):

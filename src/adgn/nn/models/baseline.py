@@ -7,8 +7,8 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from adgn.graph import Adjacency
+from adgn.nn.base import Activation, resolve_activation
 from adgn.nn.registry import ModelOptions
-from adgn.nn.resolve import Activation, resolve_activation
 
 
 class StackOptions(ModelOptions):

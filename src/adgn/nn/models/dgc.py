@@ -8,10 +8,10 @@ from pydantic import Field
 from torch import Tensor
 
 from adgn.graph import Operator
+from adgn.nn.base import Activation
 from adgn.nn.models.diffusion import Diffusion
 from adgn.nn.network import Model
 from adgn.nn.registry import ModelOptions, register_model
-from adgn.nn.resolve import Activation
 
 
 class DGCOptions(ModelOptions):

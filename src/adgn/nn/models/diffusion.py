@@ -9,9 +9,9 @@ from torch import Tensor, nn
 
 from adgn.graph import Adjacency, Operator
 from adgn.graph.adjacency import Normalization
+from adgn.nn.base import Activation, resolve_activation
 from adgn.nn.conv import GraphConvolution
 from adgn.nn.registry import ModelOptions
-from adgn.nn.resolve import Activation, resolve_activation
 
 
 class PropagationOptions(ModelOptions):

@@ -5,11 +5,10 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from adgn.graph import Adjacency, Operator
+from adgn.nn.base import Activation, resolve_activation, scaled
 from adgn.nn.conv import GATConv
-from adgn.nn.conv.base import scaled
 from adgn.nn.network import Model
 from adgn.nn.registry import ModelOptions, register_model
-from adgn.nn.resolve import Activation, resolve_activation
 
 
 class GRANDOptions(ModelOptions):

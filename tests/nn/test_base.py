@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from adgn.graph.checks import check_choice
-from adgn.nn.resolve import resolve_activation
+from adgn.nn.base import resolve_activation
 
 
 @pytest.mark.parametrize(
