@@ -239,3 +239,13 @@ def test_the_command_is_kept_as_it_was_typed(fitted, tables):
     assert "--undirected" in kept["command"]
     assert "loop.max_epochs=3" in kept["command"]
     assert not kept["nodes"].startswith("/")
+
+
+def test_a_folder_with_something_else_is_left_alone(tables, tmp_path):
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "README.md").write_text("mine")
+    result = run("fit", *tables[:2], "--target", "side", "--out", tmp_path, *QUICK)
+    assert result.exit_code == 2
+    assert "give a new or an empty folder" in result.stderr
+    assert (tmp_path / "README.md").read_text() == "mine"
+    assert (tmp_path / "runs").is_dir()

@@ -1,4 +1,5 @@
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -43,6 +44,16 @@ def test_a_loaded_model_knows_what_the_saved_one_knew(saved):
     assert again.explain(5, graph).by_distance() == model.explain(5).by_distance()
     with pytest.raises(TypeError, match="does not have the graph"):
         again.predict()
+
+
+def test_a_score_that_is_undefined_stays_a_number(saved, tmp_path):
+    _, _, folder = saved
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    scores = json.loads((copy / "scores.json").read_text())
+    scores["test"]["roc_auc"] = None  # as it is written where one class was held out
+    (copy / "scores.json").write_text(json.dumps(scores))
+    assert np.isnan(adgn.load(copy).scores()["roc_auc"])
 
 
 def test_a_loaded_model_is_saved_again_as_it_is(saved, tmp_path):

@@ -14,6 +14,7 @@ from adgn._util.files import write_file
 from adgn.cli.console import ModelOption, PluginOption, error_console, make_folder, print_table, say
 from adgn.cli.model_folder import (
     GraphFiles,
+    is_model_folder,
     predictions_table,
     refuse_bad_input,
     write_predictions,
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from adgn.estimators import ComparedModel, GraphEstimator
 
 PREDICTIONS, PAGE = "predictions.csv", "report.html"
-_RUNS = "runs"  # while it works; another call of the same command goes on with them
+_RUNS = ".fit-runs"  # while it works; another call of the same command goes on with them
 
 
 def fit(
@@ -182,6 +183,7 @@ def fit_model(
     name = f"{graph.level.title()}{'Classifier' if chosen == 'classification' else 'Regressor'}"
     estimator = ESTIMATORS[name](**parameters)
     make_folder(out)
+    _check_is_for_models(out)
     say(f"{graph}")
     _list("notes", graph.notes)
     try:
@@ -206,6 +208,16 @@ def fit_model(
     say(f"predictions: {out / PREDICTIONS}, {graph.num_rows:,} rows, {unknown:,} without a target")
     say(f"page: {out / PAGE}")
     return estimator
+
+
+def _check_is_for_models(out: Path) -> None:
+    """Refuses a folder with something else in it: a README of the user's would be written over."""
+    found = sorted(path.name for path in out.iterdir())
+    if found and not (is_model_folder(out) or _RUNS in found):
+        raise typer.BadParameter(
+            f"{out} holds {found[0]!r} and no model; give a new or an empty folder",
+            param_hint="--out",
+        )
 
 
 def _show_decisions(estimator: "GraphEstimator") -> None:

@@ -7,6 +7,7 @@ README.md           a model card
 """
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -139,7 +140,10 @@ def load(path: str | Path) -> "GraphEstimator":
         estimator.encoder_ = TargetEncoder.from_json(config["target"])
         estimator.quality_ = Quality(**config["quality"])
         estimator.n_features_in_ = len(estimator.preprocessing_.names)
-        estimator.validation_scores_, estimator.test_scores_ = scores["validation"], scores["test"]
+        estimator.validation_scores_, estimator.test_scores_ = (
+            {name: math.nan if value is None else value for name, value in scores[part].items()}
+            for part in ("validation", "test")
+        )
         estimator.sizes_ = tuple(scores["parts"].values())
         estimator.split_rule_, estimator.data_ = scores["split"], scores["data"]
         estimator.notes_, estimator.seconds_ = tuple(scores["notes"]), scores["seconds"]

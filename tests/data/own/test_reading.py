@@ -265,6 +265,31 @@ def test_targets_from_a_table_of_graphs():
         Graph.from_tables({"id": [1]}, None, graphs=graphs, target_column="toxic")
 
 
+def test_the_target_of_graphs_is_no_feature_of_their_nodes():
+    graphs = {"molecule": ["m1", "m2"], "toxic": ["no", "yes"]}
+    answer = ["yes" if name == "m2" else "no" for name in MANY["molecule"]]
+    nodes = {**{name: MANY[name] for name in ("id", "molecule", "mass")}, "toxic": answer}
+    graph = Graph.from_tables(nodes, BONDS, graph="molecule", graphs=graphs, target_column="toxic")
+    assert graph.node_columns.column_names == ["mass"]
+    assert any("'toxic' left out" in note for note in graph.notes)
+
+
+@pytest.mark.parametrize("sign", ["\\t", "tab", "\t"])
+def test_a_tab_as_it_is_typed(tmp_path, sign):
+    path = tmp_path / "nodes.csv"
+    path.write_text("id\tsize\n1\t2\n2\t3\n")
+    graph = Graph.from_tables(path, None, delimiter=sign)
+    assert graph.node_columns.to_pydict() == {"size": [2, 3]}
+
+
+@pytest.mark.parametrize("name", ["delimiter", "decimal"])
+def test_signs_of_more_than_one_letter_are_refused(tmp_path, name):
+    path = tmp_path / "nodes.csv"
+    path.write_text("id,size\n1,2\n")
+    with pytest.raises(GraphInputError, match=f"{name}=';;' is not one sign"):
+        Graph.from_tables(path, None, **{name: ";;"})
+
+
 def test_edges_of_many_graphs_that_are_wrong():
     without = {name: BONDS[name] for name in ("source", "target")}
     with pytest.raises(GraphInputError, match="the same id in several graphs"):

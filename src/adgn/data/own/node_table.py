@@ -99,6 +99,13 @@ def read_nodes(table: Table, options: TableOptions, *, has_graph_table: bool) ->
     if options.graph is not None:
         check_columns("graph", [options.graph], table.names, table.label)
     taken = [id_column, *targets, *named.values(), *([options.graph] if options.graph else [])]
+    told = [*options.targets, *(name for name in roles.values() if name)]
+    answers = [name for name in told if has_graph_table and name in table.names]
+    if answers:
+        # Left in, the target of a graph would be a feature of its nodes.
+        names = ", ".join(map(repr, answers))
+        notes.append(f"{table.label}: {names} left out; the table of graphs has the target")
+        taken += answers
     if id_column in targets:
         raise GraphInputError(
             f"{table.label}: column {id_column!r} is the target and the id; name another: id='…'"

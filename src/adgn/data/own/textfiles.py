@@ -35,6 +35,15 @@ class TextFormat:
     encoding: str = "utf-8"
     decimal: str = "."
 
+    def __post_init__(self) -> None:
+        """A tab may be written as it is typed on a command line."""
+        if self.delimiter in ("\\t", "tab"):
+            object.__setattr__(self, "delimiter", "\t")
+        for name in ("delimiter", "decimal"):
+            sign = getattr(self, name)
+            if sign is not None and len(sign) != 1:
+                raise GraphInputError(f"{name}={sign!r} is not one sign; give one, such as ';'")
+
 
 class TextFile:
     """A CSV or TSV file with a header.
