@@ -17,7 +17,7 @@ from adgn.selection.errors import SelectionError
 from adgn.selection.objective import group_mean, trial_scores
 from adgn.selection.protocols import Run, Summary
 from adgn.selection.replicate import read_scores, replicate
-from adgn.selection.status import ranked, study_status
+from adgn.selection.status import ranked, study_status, tie_break
 from adgn.selection.study import kinds, rung_of, trial_key, trial_params
 from adgn.training import ConfigError, RunDirectory, evaluate, shared_data, to_toml
 from adgn.training.checkpoint import RUN_AGAIN, write_atomically
@@ -77,8 +77,9 @@ def choose(study: Study, definition: StudyDefinition) -> dict[int | None, Frozen
         scores = {trial.number: trial_scores(trial, definition) for trial in candidates}
         for split in definition.protocol.splits or ():
 
-            def rank(trial: FrozenTrial, split: int = split) -> tuple[float, int]:
-                return sign * group_mean(scores[trial.number], split), trial.number
+            def rank(trial: FrozenTrial, split: int = split) -> tuple[float, str, int]:
+                score = group_mean(scores[trial.number], split)
+                return sign * score, *tie_break(trial, definition)
 
             chosen[split] = min(candidates, key=rank)
     return chosen

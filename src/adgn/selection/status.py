@@ -10,7 +10,15 @@ from optuna.trial import FrozenTrial, TrialState
 
 from adgn.selection.definition import StudyDefinition
 from adgn.selection.halving import planned_counts, planned_epochs
-from adgn.selection.study import kind, kinds, rung_of, trial_entry, trial_params, wanted
+from adgn.selection.study import (
+    kind,
+    kinds,
+    rung_of,
+    trial_entry,
+    trial_key,
+    trial_params,
+    wanted,
+)
 
 
 @dataclass(frozen=True)
@@ -145,7 +153,17 @@ def ranked(trials: list[FrozenTrial], definition: StudyDefinition) -> list[Froze
         if entry is not None and entry.rung >= rung_of(highest.get(entry.key, trial)):
             highest[entry.key] = trial
     chosen = list(highest.values()) if definition.rungs else complete
-    return sorted(chosen, key=lambda t: (-rung_of(t), sign * _value(t), t.number))
+    return sorted(chosen, key=lambda t: (-rung_of(t), sign * _value(t), *tie_break(t, definition)))
+
+
+def tie_break(trial: FrozenTrial, definition: StudyDefinition) -> tuple[str, int]:
+    """Which of two equal trials is first.
+
+    In a search by halving the smaller key, as between rungs: numbers change where trials were
+    killed and queued again.
+    """
+    key = trial_key(trial, definition) if definition.rungs else None
+    return key or "", trial.number
 
 
 def _value(trial: FrozenTrial) -> float:
