@@ -23,12 +23,18 @@ def test_committed_results_are_read_and_written_unchanged(tmp_path):
         assert [*written] == [*there], file
 
 
-def test_committed_cells_are_not_measured_again():
+def test_committed_cells_are_measured_again_only_where_another_grid_is_searched():
+    same = 0
     for file in CELLS:
         cell = read_record(file, Cell, ValueError)
         plan = plan_cell(cell.experiment, cell.row, cell.column, cell.budget)
-        assert cell.fingerprint == plan.fingerprint, file
-        assert cell.status != "done" or plan.next_step(cell) is None, file
+        searched = {} if cell.search is None else cell.search.space
+        alike = json.loads(json.dumps(searched)) == json.loads(json.dumps(plan.space or {}))
+        assert (cell.fingerprint in plan.fingerprints) == alike, file
+        if alike:
+            same += 1
+            assert cell.status != "done" or plan.next_step(cell) is None, file
+    assert same >= 48  # times per epoch and trees
 
 
 def test_a_number_that_is_not_finite_is_none():
