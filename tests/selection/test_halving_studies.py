@@ -112,7 +112,10 @@ def test_workers_and_drivers_that_are_killed_in_a_rung(tmp_path, calm):
         driver.communicate()
         wait_until(lambda: not any(map(alive, others)), "end of the workers without a driver")
     again = select(study="long", folder=folder, executor=InProcess(), heartbeat=1, grace=6)
-    assert entries(folder) == scores
+    # A worker that was only slow may end a trial that another one was given as well: the set of
+    # what is finished is compared, and every score of it.
+    finished = {entry: set(values) for entry, values in entries(folder).items()}
+    assert finished == {entry: set(values) for entry, values in scores.items()}
     assert again.settings == result.settings
     assert again.record["runs"] == result.record["runs"]
 
