@@ -53,6 +53,9 @@ python scripts/document_results.py --write
 
 `adgn report results/reproduction --out report` makes the tables in other formats and a page with
 learning curves and the configuration of every cell. See [Reports](reports.md).
+
+Cells whose search is a random one were made before this budget searched the paper's grids by
+[halving](selection.md#halving); the commands above measure these again.
 """
 SHORT = """
 Where a cell has fewer runs than planned, it says so; the same command without `--rounds` makes the

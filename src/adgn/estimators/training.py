@@ -33,6 +33,7 @@ from adgn.training import (
     Callback,
     DivergedError,
     Interrupted,
+    LearnedNothingWarning,
     open_run,
     resolve_config,
     shared_data,
@@ -221,7 +222,7 @@ def search(
         warnings.catch_warnings(),
     ):
         # A trial that learns nothing has a bad score, and that is all there is to say about it.
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore", LearnedNothingWarning)
         place = folder / f"{name}-{task}"
         place.mkdir(parents=True, exist_ok=True)
         base = resolve_config(problem.configuration(candidate, task))
