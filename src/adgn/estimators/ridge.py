@@ -22,6 +22,7 @@ from adgn.estimators.hops import OPERATORS, HopView, hop_blocks, reduction
 from adgn.estimators.inputs import DIRECTIONS, Inputs
 from adgn.estimators.quality import Quality
 from adgn.estimators.splits import Parts
+from adgn.training.ridge import RidgeStatistics
 
 # Of the mean of the Gram matrix's diagonal.
 PENALTIES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
@@ -105,40 +106,21 @@ def _solve(
     projection: Tensor | None,
     row_weight: Tensor | None = None,
 ) -> tuple[RidgeModel, float]:
-    target = quality.targets(y).double()
-    features = torch.cat([block[train] for block in blocks], dim=1).double()
-    share = torch.ones(len(train)) if row_weight is None else row_weight[train]
-    share = (share / share.mean()).double().view(-1, 1)
-    scale = torch.ones(features.size(1), dtype=torch.double)
+    features = torch.cat([block[train] for block in blocks], dim=1)
     if len(train) < y.size(0) and features.size(1) == 0:
         raise ValueError("the graph has no feature to learn from")
-    mean, target_mean = (share * features).mean(0), (share * target[train]).mean(0)
-    if quality.standardise:
-        scale = features.std(0, unbiased=False)
-        scale = torch.where(scale > 0, scale, 1.0)
-    features = (features - mean) / scale * share.sqrt()
-    wanted = (target[train] - target_mean) * share.sqrt()
-    dual = features.size(0) < features.size(1)
-    gram = features @ features.t() if dual else features.t() @ features
-    right = wanted if dual else features.t() @ wanted
-    unit = float(gram.diagonal().mean()) or 1.0
+    target = quality.targets(y)
+    share = None if row_weight is None else row_weight[train] / row_weight[train].mean()
+    statistics = RidgeStatistics(features.size(1), target.size(1))
+    statistics.add(features, target[train], share)
     held_out = torch.cat([block[valid] for block in blocks], dim=1).double()
     best: tuple[float, Tensor, Tensor, Tensor] | None = None
-    for penalty in PENALTIES:
-        shifted = gram.clone()
-        shifted.diagonal().add_(penalty * unit)
-        factor, failed = torch.linalg.cholesky_ex(shifted)
-        if int(failed):
-            continue  # too small a penalty for the precision
-        solved = torch.cholesky_solve(right, factor)
-        weight = (features.t() @ solved if dual else solved) / scale.view(-1, 1)
-        bias = target_mean - mean @ weight
-        outputs = held_out @ weight + bias
+    for solution in statistics.solve(PENALTIES, relative=True, standardise=quality.standardise):
+        outputs = solution.outputs(held_out)
         score = quality.score(outputs, y[valid])
         if best is None or score > best[0]:
-            best = (score, weight, bias, outputs)
-    if best is None:
-        raise ValueError("the features are too large or not finite: no penalty gives a solution")
+            best = (score, solution.weight, solution.bias, outputs)
+    assert best is not None
     score, weight, bias, outputs = best
     if quality.classes:
         temperature = min(_TEMPERATURES, key=lambda t: float(cross_entropy(t * outputs, y[valid])))

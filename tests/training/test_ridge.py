@@ -1,0 +1,120 @@
+"""Ridge regression from streamed sums: the same as scikit-learn's on the whole matrix."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import Ridge
+
+from adgn.training.ridge import RidgeSolution, RidgeStatistics
+
+
+def problem(
+    rows: int, features: int, targets: int, seed: int = 0
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Features far from zero, targets and weights."""
+    generator = torch.Generator().manual_seed(seed)
+    x = 5 + torch.randn(rows, features, generator=generator, dtype=torch.double)
+    y = torch.randn(rows, targets, generator=generator, dtype=torch.double)
+    return x, y, 0.1 + torch.rand(rows, generator=generator, dtype=torch.double)
+
+
+def solved(
+    x: torch.Tensor,
+    y: torch.Tensor,
+    weight: torch.Tensor | None,
+    batch: int,
+    penalties: list[float],
+    **options: bool,
+) -> list[RidgeSolution]:
+    """The solutions of rows that come in batches."""
+    statistics = RidgeStatistics(x.size(1), y.size(1))
+    for first in range(0, len(x), batch):
+        part = slice(first, first + batch)
+        statistics.add(x[part], y[part], None if weight is None else weight[part])
+    return statistics.solve(penalties, **options)
+
+
+@given(
+    rows=st.integers(2, 40),
+    features=st.integers(1, 25),
+    targets=st.integers(1, 3),
+    batch=st.integers(1, 40),
+    weighted=st.booleans(),
+    seed=st.integers(0, 5),
+)
+@settings(max_examples=60, deadline=None)
+def test_streamed_rows_give_what_scikit_learn_gives_on_the_whole_matrix(
+    rows: int, features: int, targets: int, batch: int, weighted: bool, seed: int
+) -> None:
+    x, y, weight = problem(rows, features, targets, seed)
+    penalties = [0.01, 1.0, 100.0]
+    found = solved(x, y, weight if weighted else None, batch, penalties)
+    for penalty, solution in zip(penalties, found, strict=True):
+        reference = Ridge(penalty, solver="svd").fit(
+            x.numpy(), y.numpy(), sample_weight=weight.numpy() if weighted else None
+        )
+        assert solution.penalty == penalty
+        coefficients = np.asarray(reference.coef_).reshape(targets, features).T
+        np.testing.assert_allclose(solution.weight.numpy(), coefficients, atol=1e-8)
+        expected = reference.predict(x.numpy()).reshape(rows, targets)
+        np.testing.assert_allclose(solution.outputs(x).numpy(), expected, atol=1e-8)
+
+
+@pytest.mark.parametrize(("rows", "features"), [(50, 7), (7, 50)])
+def test_a_mean_far_from_zero_costs_no_digits(rows: int, features: int) -> None:
+    x, y, _ = problem(rows, features, 2)
+    near = solved(x, y, None, 5, [0.1])[0]
+    far = solved(x + 1e6, y, None, 5, [0.1])[0]
+    torch.testing.assert_close(far.weight, near.weight, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize(("rows", "features"), [(50, 7), (7, 50)])
+def test_standardised_features_are_penalised_alike_in_any_unit(rows: int, features: int) -> None:
+    x, y, _ = problem(rows, features, 2)
+    x[:, 0] = 3.0  # constant: nothing to divide by
+    unit = torch.logspace(-3, 3, features, dtype=torch.double)
+    plain = solved(x, y, None, 9, [0.1], standardise=True, relative=True)[0]
+    scaled = solved(x * unit, y, None, 9, [0.1], standardise=True, relative=True)[0]
+    torch.testing.assert_close(scaled.outputs(x * unit), plain.outputs(x), rtol=1e-9, atol=1e-9)
+    reference = Ridge(0.1 * _unit(x, rows < features), solver="svd").fit(_standard(x), y.numpy())
+    expected = torch.from_numpy(reference.predict(_standard(x)))
+    torch.testing.assert_close(plain.outputs(x), expected, rtol=1e-8, atol=1e-8)
+
+
+def _standard(x: torch.Tensor) -> np.ndarray:
+    deviation = x.std(0, unbiased=False)
+    return ((x - x.mean(0)) / torch.where(deviation > 0, deviation, 1.0)).numpy()
+
+
+def _unit(x: torch.Tensor, dual: bool) -> float:
+    standard = _standard(x)
+    gram = standard @ standard.T if dual else standard.T @ standard
+    return float(gram.diagonal().mean())
+
+
+def test_a_penalty_too_small_for_a_solution_is_left_out() -> None:
+    x = torch.ones(8, 1, dtype=torch.double) * torch.arange(8.0).double().view(-1, 1)
+    twice = torch.cat([x, x], dim=1)
+    found = solved(twice, x, None, 8, [0.0, 1e-3])
+    assert [solution.penalty for solution in found] == [1e-3]
+    with pytest.raises(ValueError, match="give a larger penalty"):
+        solved(twice * float("nan"), x, None, 8, [1e-3])
+
+
+def test_wrong_input_is_told() -> None:
+    statistics = RidgeStatistics(2, 1)
+    with pytest.raises(ValueError, match="no rows to learn from"):
+        statistics.solve([1.0])
+    with pytest.raises(ValueError, match=r"features of shape \[3, 4\].*give \[3, 2\]"):
+        statistics.add(torch.zeros(3, 4), torch.zeros(3, 1))
+    with pytest.raises(ValueError, match=r"targets of shape \[2, 1\].*give \[3, 1\]"):
+        statistics.add(torch.zeros(3, 2), torch.zeros(2, 1))
+    with pytest.raises(ValueError, match=r"weight of shape \[2\].*give \[3\]"):
+        statistics.add(torch.zeros(3, 2), torch.zeros(3, 1), torch.ones(2))
+    statistics.add(torch.zeros(0, 2), torch.zeros(0, 1))
+    assert statistics.rows == 0
+    statistics.add(torch.eye(2), torch.ones(2, 1))
+    with pytest.raises(ValueError, match=r"penalties=\[-1.0\] are not valid"):
+        statistics.solve([-1.0])
