@@ -2,15 +2,15 @@ import pytest
 import torch
 
 from adgn import NodeClassifier
+from adgn.analysis.probe.hops import HopView
 from adgn.data import GraphInputError
+from adgn.data.own.inputs import Inputs
 from adgn.estimators.explanation import _ridge_norms
-from adgn.estimators.hops import HopView
-from adgn.estimators.inputs import Inputs
 from adgn.estimators.ridge import RidgeModel
 from tests.estimators.graphs import two_groups
 
 
-@pytest.mark.parametrize("direction", ["in", "out", "both"])
+@pytest.mark.parametrize("direction", ["in", "out", "undirected"])
 @pytest.mark.parametrize("operator", ["mean", "gcn", "sum"])
 def test_the_derivative_of_a_closed_form_model(direction, operator):
     torch.manual_seed(0)

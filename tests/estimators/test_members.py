@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from adgn.estimators.members import greedy_weights
-from adgn.estimators.quality import Quality
+from adgn.training.quality import Quality
 
 
 def logits(right, rows=4000, seed=0):

@@ -3,11 +3,11 @@ import pytest
 import torch
 from sklearn.linear_model import Ridge
 
+from adgn.analysis.probe.hops import HopView, hop_blocks, reduction
+from adgn.data.own.inputs import Inputs, turned
+from adgn.data.own.splits import Parts
 from adgn.estimators import ridge
-from adgn.estimators.hops import HopView, hop_blocks, reduction
-from adgn.estimators.inputs import Inputs, turned
-from adgn.estimators.quality import Quality
-from adgn.estimators.splits import Parts
+from adgn.training.quality import Quality
 
 
 def parts_of(n):
@@ -29,6 +29,7 @@ def test_the_solution_is_that_of_scikit_learn(features, monkeypatch):
     model, _ = ridge.fit_ridge(inputs, y, parts, view, Quality("mse"))
     x = torch.cat(hop_blocks(inputs, view), dim=1).double().numpy()
     train = parts.train.numpy()
+    x = x / x[train].std(0)
     centred = x[train] - x[train].mean(0)
     kernel = centred @ centred.T if features == 60 else centred.T @ centred
     expected = Ridge(alpha=0.1 * kernel.diagonal().mean()).fit(x[train], y[train].numpy())
@@ -67,7 +68,7 @@ def test_sparse_features_give_the_same():
 def test_too_many_features_are_projected_and_few_are_not(monkeypatch):
     inputs = random_inputs(features=30)
     assert reduction(inputs, torch.arange(40)) is None
-    monkeypatch.setattr("adgn.estimators.hops._LARGEST_BLOCK", 40 * 20)
+    monkeypatch.setattr("adgn.analysis.probe.hops._LARGEST_BLOCK", 40 * 20)
     projection = reduction(inputs, torch.arange(40))
     assert projection.shape == (30, 20)
     torch.testing.assert_close(projection.t() @ projection, torch.eye(20))
@@ -83,8 +84,8 @@ def test_the_probe_finds_where_the_information_is():
     edges = torch.stack([torch.arange(200), points_to])
     y = torch.cat([classes[points_to], torch.full((200,), -1)])
     parts = Parts(torch.arange(100), torch.arange(100, 200), torch.empty(0), "")
-    found = ridge.probe(Inputs(x, edges), y, parts, Quality("accuracy", 2))
-    assert found.ranked()[0].direction in ("out", "both")
+    found = ridge.quick_probe(Inputs(x, edges), y, parts, Quality("accuracy", 2))
+    assert found.ranked()[0].direction in ("out", "undirected")
     assert found.scores[HopView(1, "out", "sum")] == 1.0
     assert found.features_alone < 0.7
     assert found.scores[HopView(1, "in", "sum")] < 0.7
@@ -93,13 +94,13 @@ def test_the_probe_finds_where_the_information_is():
 def test_a_graph_without_edges_has_features_alone():
     inputs = Inputs(torch.randn(20, 2), torch.empty(2, 0, dtype=torch.long))
     y = torch.tensor([0, 1] * 10)
-    found = ridge.probe(inputs, y, parts_of(20), Quality("accuracy", 2))
+    found = ridge.quick_probe(inputs, y, parts_of(20), Quality("accuracy", 2))
     assert list(found.scores) == [HopView()]
 
 
 def test_weights_of_edges_that_become_one_are_averaged():
     edges = torch.tensor([[0, 1, 1], [1, 0, 2]])
-    both, weight = turned(edges, torch.tensor([1.0, 3.0, 5.0]), 3, "both")
+    both, weight = turned(edges, torch.tensor([1.0, 3.0, 5.0]), 3, "undirected")
     assert both.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
     assert weight.tolist() == [2.0, 2.0, 5.0, 5.0]
 

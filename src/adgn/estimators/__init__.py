@@ -1,5 +1,6 @@
 """Fit, predict and score on a user's graph, in scikit-learn's manner."""
 
+from adgn.data.own.inputs import turned
 from adgn.estimators.base import GraphEstimator, NotFittedError
 from adgn.estimators.comparison import ComparedModel, compare
 from adgn.estimators.estimators import (
@@ -10,7 +11,6 @@ from adgn.estimators.estimators import (
 )
 from adgn.estimators.explanation import Explanation
 from adgn.estimators.folder import ModelFolderError, load
-from adgn.estimators.inputs import turned
 
 ESTIMATORS: dict[str, type[GraphEstimator]] = {
     estimator.__name__: estimator

@@ -16,30 +16,30 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from torch import Tensor
 
+from adgn.analysis.probe.hops import HopView
+from adgn.analysis.probe.measure import Screening
 from adgn.data import Graph, GraphInputError, Preprocessing, TargetEncoder
+from adgn.data.own.inputs import Direction, Inputs
+from adgn.data.own.splits import Parts, nodes_of, split_rows
 from adgn.data.own.targets import TargetKind
 from adgn.estimators.candidates import Candidate, closed_form_views, default_candidates
 from adgn.estimators.explanation import Explanation, explain_row
 from adgn.estimators.folder import save_model
-from adgn.estimators.hops import HopView
-from adgn.estimators.inputs import Direction, Inputs
 from adgn.estimators.members import Member, averaged, calibrated, greedy_weights
-from adgn.estimators.quality import Quality, choose_metric
-from adgn.estimators.ridge import Probe, fit_ridge, probe
+from adgn.estimators.ridge import fit_ridge, quick_probe
 from adgn.estimators.rows import (
     as_graph,
     described,
     is_graph,
-    nodes_of,
     row_positions,
     target_names,
     with_known,
 )
 from adgn.estimators.scoring import class_scores, value_scores
-from adgn.estimators.splits import Parts, split_rows
 from adgn.estimators.training import Attempt, Problem, search, train_candidate
 from adgn.nn.network import Level
 from adgn.training import Callback
+from adgn.training.quality import Quality, choose_metric
 
 _SEARCHED = 2  # how many of the best networks a search goes around
 _LEAST_SEARCH = 2.0  # seconds
@@ -130,9 +130,9 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
         self.preprocessing_ = preprocessing  # known to whoever is told of the progress
         tell(f"{problem.parts.sizes[0]} {self.level}s train, {problem.parts.sizes[1]} validate")
         attempts: list[Attempt] = []
-        found: Probe | None = None
+        found: Screening | None = None
         if self.model is None:
-            found = probe(problem.inputs, problem.y, problem.parts, problem.quality, seed)
+            found = quick_probe(problem.inputs, problem.y, problem.parts, problem.quality, seed)
             for view in closed_form_views(found):
                 attempts.append(_closed_form(problem, found, view))
         candidates = self._candidates(problem, found)
@@ -204,7 +204,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
             y=y,
             parts=parts,
             encoder=encoder,
-            quality=Quality(metric, classes, standardise=graph.level == "graph"),
+            quality=Quality(metric, classes),
             row_weight=self._row_weight(y, parts, encoder),
             seed=seed,
             device=self.device,
@@ -216,7 +216,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
         """How much each row counts in the loss; all alike unless classes have weights."""
         return None
 
-    def _candidates(self, problem: Problem, found: Probe | None) -> list[Candidate]:
+    def _candidates(self, problem: Problem, found: Screening | None) -> list[Candidate]:
         if found is not None:
             if self.model_options:
                 raise ValueError(
@@ -263,7 +263,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
         problem: Problem,
         preprocessing: Preprocessing,
         attempts: Sequence[Attempt],
-        found: Probe | None,
+        found: Screening | None,
     ) -> None:
         valid = problem.parts.valid
         trained = [a.member for a in attempts if a.member is not None]
@@ -473,7 +473,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
         return save_model(self, Path(path))
 
 
-def _closed_form(problem: Problem, found: Probe, view: HopView) -> Attempt:
+def _closed_form(problem: Problem, found: Screening, view: HopView) -> Attempt:
     started = time.monotonic()
     model, score = fit_ridge(
         problem.inputs,

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from adgn.estimators.hops import HopView
-from adgn.estimators.inputs import Direction, Inputs
-from adgn.estimators.ridge import Probe
+from adgn.analysis.probe.hops import HopView
+from adgn.analysis.probe.measure import Screening
+from adgn.data.own.inputs import Direction, Inputs
 
 _HUGE = 200_000  # nodes: above, networks are narrower and keep fewer states for the gradient
 _LARGE = 5_000_000  # nodes times width plus edges: above, fewer networks are tried
@@ -29,7 +29,7 @@ class Candidate:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
-def closed_form_views(probe: Probe) -> list[HopView]:
+def closed_form_views(probe: Screening) -> list[HopView]:
     """The views that become closed-form members: features alone, and the two best with the graph.
 
     The second one goes another way than the first, by another operator or in another direction.
@@ -44,7 +44,7 @@ def closed_form_views(probe: Probe) -> list[HopView]:
     return views
 
 
-def default_candidates(inputs: Inputs, probe: Probe, metric: str, rows: int) -> list[Candidate]:
+def default_candidates(inputs: Inputs, probe: Screening, metric: str, rows: int) -> list[Candidate]:
     """The networks that `fit` trains where nothing else is asked for.
 
     A-DGN by sums and by GCN's operator, a deep GCN with residuals and layer normalisation,
@@ -88,12 +88,12 @@ def default_candidates(inputs: Inputs, probe: Probe, metric: str, rows: int) -> 
     gcn = {"name": "gcn", "num_layers": 5, **normed}
     shallow = {"name": "gcn", "num_layers": 2, **common, "act": "relu"}
     # Where few rows train, closed-form models are a poor guide to the direction.
-    both = [Candidate("gcn-residual-both", "both", gcn, settings)]
+    both = [Candidate("gcn-residual-undirected", "undirected", gcn, settings)]
     return [
         adgn("sum", 4),
         adgn("gcn", 8),
         Candidate("gcn-residual", direction, gcn, settings),
-        *(both if inputs.directed and direction != "both" else []),
+        *(both if inputs.directed and direction != "undirected" else []),
         Candidate("gcn", direction, shallow, settings),
         Candidate("graphsage", direction, sage, settings),
         features,

@@ -12,12 +12,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
+from adgn.analysis.probe.hops import HopView, hop_blocks
 from adgn.data import Graph, GraphInputError
 from adgn.data.features import csr_to_scipy
+from adgn.data.own.inputs import Inputs
 from adgn.estimators.base import GraphEstimator
 from adgn.estimators.candidates import Candidate
-from adgn.estimators.hops import HopView, hop_blocks
-from adgn.estimators.inputs import Inputs
 from adgn.estimators.ridge import fit_ridge
 from adgn.estimators.training import Problem, train_candidate
 
@@ -196,7 +196,7 @@ def _gcn(problem: Problem, inputs: Inputs) -> Tensor:
         "loop": {"max_epochs": 500},
         "stopping": {"patience": 60},
     }
-    attempt = train_candidate(problem, Candidate("gcn", "both", _GCN, settings))
+    attempt = train_candidate(problem, Candidate("gcn", "undirected", _GCN, settings))
     if attempt.member is None:
         return _constant(problem, inputs)
     outputs = attempt.member.model.outputs(inputs).double()

@@ -12,9 +12,9 @@ from scipy.sparse import csr_matrix
 from torch import Tensor
 
 from adgn.analysis import hops_to, sensitivity
+from adgn.analysis.probe.hops import NORMALIZATION, HopView
 from adgn.data import Graph, GraphInputError
-from adgn.estimators.hops import NORMALIZATION, HopView
-from adgn.estimators.inputs import Inputs
+from adgn.data.own.inputs import Inputs
 from adgn.estimators.members import Member, NetworkModel
 from adgn.estimators.ridge import RidgeModel
 from adgn.graph import graph_operator
@@ -131,9 +131,8 @@ def _ridge_norms(model: RidgeModel, inputs: Inputs, node: int) -> Tensor:
         return torch.ones(inputs.num_nodes, dtype=torch.double) * (
             inputs.graph_of_node == inputs.graph_of_node[node]
         )
-    width = weight.size(0) // (model.view.hops + 1)
-    blocks = weight.view(model.view.hops + 1, width, -1).double()
-    reach = _powers(model.view, inputs, node)  # [hops + 1, N]
+    reach = _powers(model.view, inputs, node)  # [blocks, N]
+    blocks = weight.view(len(reach), weight.size(0) // len(reach), -1).double()
     gram = torch.einsum("aij,bij->ab", blocks, blocks)
     squared = torch.einsum("an,ab,bn->n", reach, gram, reach)
     return squared.clamp(min=0).sqrt()
@@ -158,4 +157,4 @@ def _powers(view: HopView, inputs: Inputs, node: int) -> Tensor:
         )
         for _ in range(view.hops):
             rows.append(matrix.T @ rows[-1])
-    return torch.from_numpy(np.stack(rows))
+    return torch.from_numpy(np.stack(rows[-1:] if view.alone else rows))

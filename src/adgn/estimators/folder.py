@@ -22,8 +22,8 @@ from adgn._version import __version__
 from adgn.data import Preprocessing, TargetEncoder
 from adgn.estimators.card import model_card
 from adgn.estimators.members import member_from
-from adgn.estimators.quality import Quality
 from adgn.training.checkpoint import sha256
+from adgn.training.quality import Quality
 
 if TYPE_CHECKING:
     from adgn.estimators.base import GraphEstimator
@@ -58,7 +58,6 @@ def save_model(estimator: "GraphEstimator", path: Path) -> Path:
         "quality": {
             "metric": quality.metric,
             "classes": quality.classes,
-            "standardise": quality.standardise,
         },
         "preprocessing": estimator.preprocessing_.to_json(),
         "target": estimator.encoder_.to_json(),
@@ -138,7 +137,7 @@ def load(path: str | Path) -> "GraphEstimator":
             estimator.members_.append(member_from(about, own))
         estimator.preprocessing_ = Preprocessing.from_json(config["preprocessing"])
         estimator.encoder_ = TargetEncoder.from_json(config["target"])
-        estimator.quality_ = Quality(**config["quality"])
+        estimator.quality_ = Quality(config["quality"]["metric"], config["quality"]["classes"])
         estimator.n_features_in_ = len(estimator.preprocessing_.names)
         estimator.validation_scores_, estimator.test_scores_ = (
             {name: math.nan if value is None else value for name, value in scores[part].items()}

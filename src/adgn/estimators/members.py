@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from adgn.estimators.inputs import Direction, Inputs
-from adgn.estimators.quality import Quality
+from adgn.data.own.inputs import Direction, Inputs
 from adgn.estimators.ridge import RidgeModel
 from adgn.graph import GraphBlocks
 from adgn.nn import GraphNetwork, build_model
 from adgn.training.block_batches import BlockBatches
+from adgn.training.quality import Quality
 from adgn.training.seeding import flushed_denormals
 
 _BATCH_GRAPHS = 256
@@ -99,7 +99,8 @@ def member_from(about: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Memb
     else:
         network = build_model(**about["network"])
         network.load_state_dict(dict(tensors))
-        model = NetworkModel(network, about["direction"])
+        known = about["direction"]
+        model = NetworkModel(network, "undirected" if known == "both" else known)
     return Member(about["name"], model, about["weight"], about["temperature"])
 
 

@@ -4,31 +4,31 @@ $$
 \mathbf{W} = \arg\min_\mathbf{W} \|\mathbf{H}\mathbf{W} - \mathbf{Y}\|^2 + \lambda \|\mathbf{W}\|^2
 $$
 
-with $\mathbf{H}$ the features of a [`HopView`][adgn.estimators.hops.HopView], less their mean, and
-$\mathbf{Y}$ the values, or classes one-hot. The penalty $\lambda$ is chosen by validation. Scores
-of classes become probabilities by a softmax with one temperature, chosen alike.
+with $\mathbf{H}$ the features of a [`HopView`][adgn.analysis.probe.hops.HopView], less their mean
+and scaled, and $\mathbf{Y}$ the values, or classes one-hot. The penalty $\lambda$ is chosen by
+validation. Scores of classes become probabilities by a softmax with one temperature, chosen alike.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from adgn.estimators.hops import OPERATORS, HopView, hop_blocks, reduction
-from adgn.estimators.inputs import DIRECTIONS, Inputs
-from adgn.estimators.quality import Quality
-from adgn.estimators.splits import Parts
-from adgn.training.ridge import RidgeStatistics
+from adgn.analysis.probe.hops import LAYER_OPERATORS, HopView, hop_blocks, reduction
+from adgn.analysis.probe.measure import CLASS_PENALTIES as PENALTIES
+from adgn.analysis.probe.measure import NARROW, Rows, Screening, screen
+from adgn.analysis.probe.question import Question
+from adgn.data.own.inputs import SINGLE_DIRECTIONS, Inputs
+from adgn.data.own.splits import Parts
+from adgn.training.quality import Quality
+from adgn.training.ridge import GrowingRidge
 
-# Of the mean of the Gram matrix's diagonal.
-PENALTIES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 _TEMPERATURES = tuple(2.0**power for power in range(-1, 8))
-_PROBED_ROWS = 1500  # to train on, when views are compared
-_PROBED_VALID = 1500
+_PROBED_ROWS = Rows(train=1500, valid=1500, test=0)
+_PROBED_HOPS = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +65,8 @@ class RidgeModel:
     @classmethod
     def of(cls, view: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> "RidgeModel":
         """The model with these settings and tensors."""
+        if view["direction"] == "both":  # as the undirected one was called once
+            view = {**view, "direction": "undirected"}
         return cls(HopView(**view), tensors["weight"], tensors["bias"], tensors.get("projection"))
 
 
@@ -93,101 +95,43 @@ def fit_ridge(
         The model and its quality on the validation rows, where higher is better.
     """
     blocks = hop_blocks(inputs, view, projection)
-    return _solve(blocks, y, parts.train, parts.valid, view, quality, projection, row_weight)
-
-
-def _solve(
-    blocks: Sequence[Tensor],
-    y: Tensor,
-    train: Tensor,
-    valid: Tensor,
-    view: HopView,
-    quality: Quality,
-    projection: Tensor | None,
-    row_weight: Tensor | None = None,
-) -> tuple[RidgeModel, float]:
-    features = torch.cat([block[train] for block in blocks], dim=1)
-    if len(train) < y.size(0) and features.size(1) == 0:
+    width = sum(block.size(1) for block in blocks)
+    if width == 0:
         raise ValueError("the graph has no feature to learn from")
-    target = quality.targets(y)
-    share = None if row_weight is None else row_weight[train] / row_weight[train].mean()
-    statistics = RidgeStatistics(features.size(1), target.size(1))
-    statistics.add(features, target[train], share)
-    held_out = torch.cat([block[valid] for block in blocks], dim=1).double()
+    share = None if row_weight is None else row_weight[parts.train]
+    narrow = blocks[0].size(1) <= NARROW
+    ridge = GrowingRidge(
+        quality.targets(y)[parts.train], share, scaling="columns" if narrow else "blocks"
+    )
+    for block in blocks:
+        ridge.extend(block[parts.train].double() if narrow else block[parts.train])
+    held_out = torch.cat([block[parts.valid] for block in blocks], dim=1).double()
     best: tuple[float, Tensor, Tensor, Tensor] | None = None
-    for solution in statistics.solve(PENALTIES, relative=True, standardise=quality.standardise):
+    for solution in ridge.solve(PENALTIES, relative=True):
         outputs = solution.outputs(held_out)
-        score = quality.score(outputs, y[valid])
+        score = quality.score(outputs, y[parts.valid])
         if best is None or score > best[0]:
             best = (score, solution.weight, solution.bias, outputs)
     assert best is not None
     score, weight, bias, outputs = best
     if quality.classes:
-        temperature = min(_TEMPERATURES, key=lambda t: float(cross_entropy(t * outputs, y[valid])))
+        known = y[parts.valid]
+        temperature = min(_TEMPERATURES, key=lambda t: float(cross_entropy(t * outputs, known)))
         weight, bias = temperature * weight, temperature * bias
     return RidgeModel(view, weight.float(), bias.float(), projection), score
 
 
-@dataclass(frozen=True, eq=False)
-class Probe:
-    """What closed-form models on some of the rows tell about a graph.
-
-    Attributes:
-        scores: For each view that was tried, its quality on validation rows.
-        projection: What the features are projected by, where they are too many.
-    """
-
-    scores: Mapping[HopView, float]
-    projection: Tensor | None
-
-    @property
-    def features_alone(self) -> float:
-        """The quality without the graph."""
-        return self.scores[HopView()]
-
-    def ranked(self) -> list[HopView]:
-        """The views that use the graph, the best one first."""
-        views = [view for view in self.scores if view.hops]
-        return sorted(views, key=lambda view: -self.scores[view])
-
-    def best_of(self, **settings: Any) -> HopView | None:
-        """The best view with these settings."""
-        fits = (
-            view
-            for view in self.ranked()
-            if all(getattr(view, name) == value for name, value in settings.items())
-        )
-        return next(fits, None)
-
-
-def probe(inputs: Inputs, y: Tensor, parts: Parts, quality: Quality, seed: int = 0) -> Probe:
-    """Compares views of a graph by closed-form models on at most 1,500 train rows.
-
-    The features alone; then one hop by each operator in each direction; then two hops in the two
-    best ways.
-    """
-    generator = np.random.default_rng(seed)
-    train = _some(parts.train, _PROBED_ROWS, generator)
-    valid = _some(parts.valid, _PROBED_VALID, generator)
+def quick_probe(
+    inputs: Inputs, y: Tensor, parts: Parts, quality: Quality, seed: int = 0
+) -> Screening:
+    """What closed-form models on at most 1,500 train rows tell: the quick form of `adgn.probe`."""
     nodes = parts.train if inputs.node_ptr is None else torch.arange(inputs.num_nodes)
-    projection = reduction(inputs, nodes, seed)
-    scores: dict[HopView, float] = {}
-
-    def measure(view: HopView) -> None:
-        blocks = hop_blocks(inputs, view, projection)
-        _, scores[view] = _solve(blocks, y, train, valid, view, quality, projection)
-
-    measure(HopView())
-    if inputs.edge_index.size(1):
-        for direction in DIRECTIONS if inputs.directed else DIRECTIONS[:1]:
-            for operator in OPERATORS:
-                measure(HopView(1, direction, operator))
-        for view in Probe(scores, projection).ranked()[:2]:
-            measure(HopView(2, view.direction, view.operator))
-    return Probe(scores, projection)
-
-
-def _some(rows: Tensor, most: int, generator: np.random.Generator) -> Tensor:
-    if rows.numel() <= most:
-        return rows
-    return rows[torch.from_numpy(np.sort(generator.permutation(rows.numel())[:most]))]
+    return screen(
+        Question("", inputs, y, (parts,), quality),
+        SINGLE_DIRECTIONS if inputs.directed else SINGLE_DIRECTIONS[:1],
+        LAYER_OPERATORS,
+        hops=_PROBED_HOPS,
+        most=_PROBED_ROWS,
+        projection=reduction(inputs, nodes, seed),
+        seed=seed,
+    )

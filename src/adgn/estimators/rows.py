@@ -98,13 +98,6 @@ def target_names(graph: Graph) -> str | list[str]:
     return "y" if graph.target is None else list(graph.target.column_names)
 
 
-def nodes_of(graph: Graph, rows: Tensor) -> Tensor:
-    """The nodes of rows, which are nodes or graphs."""
-    if graph.level == "node" or graph.graph_of_node is None:
-        return rows if graph.level == "node" else torch.arange(graph.num_nodes)
-    return torch.isin(graph.graph_of_node, rows).nonzero().view(-1)
-
-
 def described(graph: Graph) -> str:
     """The graph in a sentence."""
     many = f"{graph.num_graphs:,} graphs with " if graph.level == "graph" else ""

@@ -13,11 +13,10 @@ from torch import Tensor
 
 from adgn._util.environment import NotEnoughMemoryError
 from adgn.data import TargetEncoder
+from adgn.data.own.inputs import Direction, Inputs
+from adgn.data.own.splits import Parts
 from adgn.estimators.candidates import Candidate, search_space
-from adgn.estimators.inputs import Direction, Inputs
 from adgn.estimators.members import Member, NetworkModel
-from adgn.estimators.quality import METRICS, Quality
-from adgn.estimators.splits import Parts
 from adgn.nn import GraphNetwork
 from adgn.selection.definition import StudyDefinition
 from adgn.selection.protocols import Protocol, Run
@@ -40,6 +39,7 @@ from adgn.training import (
     train,
 )
 from adgn.training.config import merged
+from adgn.training.quality import METRICS, Quality
 
 _PLANNED = 10  # trials at a time, for a plan takes time too
 Deadline = float  # of time.monotonic(); infinity where there is none

@@ -38,6 +38,13 @@ class Parts:
         return self.train.numel(), self.valid.numel(), self.test.numel()
 
 
+def nodes_of(graph: Graph, rows: Tensor) -> Tensor:
+    """The nodes of rows, which are nodes or graphs."""
+    if graph.level == "node" or graph.graph_of_node is None:
+        return rows if graph.level == "node" else torch.arange(graph.num_nodes)
+    return torch.isin(graph.graph_of_node, rows).nonzero().view(-1)
+
+
 def split_rows(
     graph: Graph,
     labels: Tensor | None,

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, one_hot
 
 from adgn._util.suggestions import unknown_name
-from adgn.training.metrics import ranking_scores
+from adgn.training.metrics import log10, macro_f1, ranking_scores, row_average
 
 # What can be followed, and what the training loop calls it.
 METRICS: Mapping[str, Mapping[str, str]] = {
@@ -19,7 +19,7 @@ METRICS: Mapping[str, Mapping[str, str]] = {
         "average_precision": "average_precision",
         "log_loss": "loss",
     },
-    "regression": {"r2": "mse", "mse": "mse", "mae": "mae"},
+    "regression": {"r2": "mse", "mse": "mse", "mae": "mae", "log10_mse": "log10_mse"},
 }
 _RANKINGS = ("roc_auc", "average_precision")
 _RARE = 0.1  # a class with less than this share is told by its ranking rather than by accuracy
@@ -62,12 +62,10 @@ class Quality:
     Attributes:
         metric: One of `METRICS`.
         classes: How many classes there are; 0 for regression.
-        standardise: Whether closed-form models divide columns by their standard deviation.
     """
 
     metric: str
     classes: int = 0
-    standardise: bool = False
 
     def targets(self, y: Tensor) -> Tensor:
         """What a linear model fits: classes one-hot, zero where unknown, or values."""
@@ -75,12 +73,16 @@ class Quality:
             return y
         return one_hot(y.clamp(min=0), self.classes) * (y >= 0).view(-1, 1)
 
-    def score(self, outputs: Tensor, y: Tensor) -> float:
-        """The quality of logits or values; higher is better."""
+    def score(self, outputs: Tensor, y: Tensor, weight: Tensor | None = None) -> float:
+        """The quality of logits or values; higher is better.
+
+        Args:
+            outputs: `[rows, classes]` or `[rows, T]`.
+            y: Classes `[rows]` or values `[rows, T]`.
+            weight: `[rows]`; how much each row counts in the error of values.
+        """
         if not self.classes:
-            error = (outputs - y).double()
-            measured = error.abs() if self.metric == "mae" else error.square()
-            return -float(measured.mean())
+            return -float(row_average(self.row_errors(outputs, y), _shares(weight)))
         if self.metric == "log_loss":
             return -float(cross_entropy(outputs, y))
         if self.metric in _RANKINGS:
@@ -90,6 +92,37 @@ class Quality:
             return self._macro_f1(outputs.argmax(-1), y)
         return float((outputs.argmax(-1) == y).double().mean())
 
+    @property
+    def higher_is_better(self) -> bool:
+        """Whether a higher value of the metric is better."""
+        return self.metric not in ("log_loss", "mse", "mae", "log10_mse")
+
+    def row_errors(self, outputs: Tensor, y: Tensor) -> Tensor:
+        """`[rows]`: 1 for a wrong class, or the error of values, squared unless it is `mae`."""
+        if self.classes:
+            return (outputs.argmax(-1) != y).double()
+        error = (outputs - y).double()
+        return (error.abs() if self.metric == "mae" else error.square()).flatten(1).mean(1)
+
+    def shown(self, outputs: Tensor, y: Tensor, weight: Tensor | None = None) -> float:
+        """The metric as tables have it; arguments as in `score`.
+
+        Example:
+            >>> y = torch.tensor([[0.0], [2.0]])
+            >>> Quality("r2").shown(y + 0.5, y), Quality("log10_mse").shown(y + 0.1, y)
+            (0.75, -2.0...)
+        """
+        score = self.score(outputs, y, weight)
+        if self.metric == "r2":
+            share = _shares(weight)
+            values = y.double().flatten(1)
+            mean = values.mean(0) if share is None else share @ values
+            spread = float(row_average((values - mean).square(), share))
+            return 1 + score / spread if spread else float("nan")
+        if self.metric == "log10_mse":
+            return log10(-score)
+        return score if self.higher_is_better else -score
+
     def standard_error(self, score: float, rows: int) -> float:
         """How far a share of rows may be from the truth by chance; 0 for other metrics."""
         if self.metric != "accuracy":
@@ -97,8 +130,10 @@ class Quality:
         return float((max(score * (1 - score), 0.0) / rows) ** 0.5)
 
     def _macro_f1(self, predicted: Tensor, y: Tensor) -> float:
-        from adgn.training.metrics import macro_f1
-
         cells = y * self.classes + predicted
         count = torch.bincount(cells, minlength=self.classes**2)
         return macro_f1(count.view(self.classes, self.classes))
+
+
+def _shares(weight: Tensor | None) -> Tensor | None:
+    return None if weight is None else weight.double() / weight.double().sum()

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from adgn.data import Graph, GraphInputError
-from adgn.estimators.splits import split_rows
+from adgn.data.own.splits import split_rows
 
 
 def graph_of(y, **columns):

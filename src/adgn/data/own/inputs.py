@@ -12,8 +12,10 @@ from adgn._util.suggestions import unknown_name
 from adgn.data import Graph, Preprocessing
 from adgn.nn.network import Level
 
-Direction = Literal["in", "out", "both"]
+Direction = Literal["in", "out", "both", "undirected"]
 DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
+# Those that are one list of edges; `both` is two.
+SINGLE_DIRECTIONS: tuple[Direction, ...] = ("in", "out", "undirected")
 
 
 def turned(
@@ -26,22 +28,22 @@ def turned(
         edge_weight: `[E]`, or `None`.
         num_nodes: The number of nodes.
         direction: `"in"`: a node hears the sources of its incoming edges, as the edges are;
-            `"out"`: the targets of its outgoing edges, so that edges are reversed; `"both"`: all
-            of them. Edges that become one have the mean of their weights.
+            `"out"`: the targets of its outgoing edges, so that edges are reversed;
+            `"undirected"`: all of them. Edges that become one have the mean of their weights.
 
     Example:
         >>> edges = torch.tensor([[0, 1], [1, 2]])
         >>> turned(edges, None, 3, "out")[0].tolist()
         [[1, 2], [0, 1]]
-        >>> turned(edges, None, 3, "both")[0].tolist()
+        >>> turned(edges, None, 3, "undirected")[0].tolist()
         [[0, 1, 1, 2], [1, 0, 2, 1]]
     """
     if direction == "in":
         return edge_index, edge_weight
     if direction == "out":
         return edge_index.flip(0).contiguous(), edge_weight
-    if direction != "both":
-        raise unknown_name("direction", direction, DIRECTIONS)
+    if direction != "undirected":
+        raise unknown_name("direction", direction, SINGLE_DIRECTIONS)
     if edge_weight is None:
         return to_undirected(edge_index, num_nodes=num_nodes), None
     both, weight = to_undirected(edge_index, edge_weight, num_nodes=num_nodes, reduce="mean")

@@ -1,0 +1,309 @@
+"""Closed-form models on the features of some hops: how well each predicts."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from adgn.analysis.probe.hops import (
+    HopOperator,
+    HopView,
+    dense_features,
+    pooled,
+    powers,
+    reduction,
+)
+from adgn.analysis.probe.question import Question
+from adgn.analysis.probe.shells import COLUMNS, shell_features
+from adgn.data.own.inputs import Direction, Inputs
+from adgn.data.own.splits import Parts
+from adgn.training.quality import Quality
+from adgn.training.ridge import GrowingRidge, RidgeSolution, Scaling
+
+# Of the mean of the Gram matrix's diagonal. Values may be exact functions of the features.
+CLASS_PENALTIES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
+VALUE_PENALTIES = (1e-10, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
+NARROW = 128  # features: up to here all arithmetic is in double precision, and cheap
+PATIENCE = 2  # hops that add nothing before the search for more ends
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way from features to predictions; with a number of hops it is a view."""
+
+    direction: Direction
+    operator: HopOperator
+    alone: bool
+
+    def view(self, hops: int) -> HopView:
+        """The view with so many hops."""
+        return HopView(hops, self.direction, self.operator, self.alone)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """How many rows are looked at, at most."""
+
+    train: int
+    valid: int
+    test: int
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A closed-form model.
+
+    Attributes:
+        valid: Its quality on the validation rows, higher is better.
+        penalty: The place of the chosen penalty in the list of all.
+        solution: Its weights.
+        outputs: `[rows, outputs]` of the test rows.
+    """
+
+    valid: float
+    penalty: int
+    solution: RidgeSolution
+    outputs: Tensor
+
+
+class HopStore:
+    """The features of hops, at the rows that are needed.
+
+    Args:
+        inputs: The graph.
+        rows: Those that are needed.
+        projection: Of the features, or `None`.
+        hops: How many hops there may be.
+    """
+
+    def __init__(self, inputs: Inputs, rows: Tensor, projection: Tensor | None, hops: int) -> None:
+        self.inputs = inputs
+        self.rows = rows
+        self.hops = hops
+        self._x = dense_features(inputs, projection)
+        self._streams: dict[tuple[Direction, HopOperator], Iterator[Tensor]] = {}
+        self._blocks: dict[tuple[Direction, HopOperator], list[Tensor]] = {}
+        self._own = self._kept(self._x)
+
+    @property
+    def width(self) -> int:
+        """The columns of a block."""
+        return self._own.size(1)
+
+    def blocks(self, way: Way, hop: int) -> list[Tensor]:
+        """What hop `hop` adds: one block, or two where in and out are side by side."""
+        if hop == 0:
+            return [self._own]
+        sides: tuple[Direction, ...]
+        sides = ("in", "out") if way.direction == "both" else (way.direction,)
+        return [self._block(side, way.operator, hop) for side in sides]
+
+    def forget(self, operator: HopOperator) -> None:
+        """Frees the memory of an operator's blocks."""
+        for key in [key for key in self._blocks if key[1] == operator]:
+            del self._blocks[key], self._streams[key]
+
+    def _block(self, side: Direction, operator: HopOperator, hop: int) -> Tensor:
+        key = (side, operator)
+        if key not in self._blocks:
+            self._blocks[key] = []
+            if operator == "shell":
+                self._streams[key] = iter(self._shells(side))
+            else:
+                self._streams[key] = powers(self.inputs, side, operator, self._x)
+        blocks = self._blocks[key]
+        while len(blocks) < hop:
+            blocks.append(self._kept(next(self._streams[key])))
+        return blocks[hop - 1]
+
+    def _shells(self, side: Direction) -> list[Tensor]:
+        x = self._x
+        if x.size(1) > COLUMNS:
+            few = reduction(replace(self.inputs, x=x), torch.arange(len(x)), most=COLUMNS)
+            x = x if few is None else x @ few
+        return shell_features(self.inputs, side, x, self.hops)
+
+    def _kept(self, block: Tensor) -> Tensor:
+        rows: Tensor = pooled(block, self.inputs)[self.rows]
+        return rows.double() if rows.size(1) <= NARROW else rows
+
+
+def fits(
+    store: HopStore,
+    way: Way,
+    y: Tensor,
+    parts: Parts,
+    quality: Quality,
+    *,
+    weight: Tensor | None = None,
+    near: Callable[[int], int | None] = lambda hop: None,
+    first: int = 1,
+) -> Iterator[tuple[int, Fit]]:
+    """A model for each number of hops, each when it is asked for.
+
+    Args:
+        store: The features.
+        way: How they are read.
+        y: `[rows of the store]`.
+        parts: Positions among the rows of the store.
+        quality: What validation compares.
+        weight: `[rows of the store]`; how much each counts.
+        near: For a number of hops, the place of a penalty, around which to look; `None`: all.
+        first: The number of hops to begin with.
+    """
+    targets = quality.targets(y)[parts.train]
+    share = None if weight is None else weight[parts.train]
+    scaling: Scaling = "columns" if store.width <= NARROW else "blocks"
+    ridge = GrowingRidge(targets, share, scaling=scaling)
+    held: list[Tensor] = []
+    for hop in range(store.hops + 1):
+        if way.alone and hop:
+            ridge, held = GrowingRidge(targets, share, scaling=scaling), []
+        if way.alone and hop < first:
+            continue
+        for block in store.blocks(way, hop):
+            ridge.extend(block[parts.train])
+            held.append(block)
+        if hop >= first:
+            yield hop, _best(ridge, held, y, parts, quality, weight, near(hop))
+
+
+def _best(
+    ridge: GrowingRidge,
+    blocks: Sequence[Tensor],
+    y: Tensor,
+    parts: Parts,
+    quality: Quality,
+    weight: Tensor | None,
+    near: int | None,
+) -> Fit:
+    """The model whose penalty validates best."""
+    penalties = CLASS_PENALTIES if quality.classes else VALUE_PENALTIES
+    places = range(len(penalties))
+    if near is not None:
+        places = range(max(0, near - 1), min(near + 2, len(penalties)))
+    solutions = ridge.solve([penalties[place] for place in places], relative=True)
+    valid_share = None if weight is None else weight[parts.valid]
+    best: tuple[float, RidgeSolution] | None = None
+    for solution in solutions:
+        score = quality.score(_outputs(solution, blocks, parts.valid), y[parts.valid], valid_share)
+        if best is None or score > best[0]:
+            best = (score, solution)
+    assert best is not None
+    score, solution = best
+    outputs = _outputs(solution, blocks, parts.test)
+    return Fit(score, penalties.index(solution.penalty), solution, outputs)
+
+
+def _outputs(solution: RidgeSolution, blocks: Sequence[Tensor], rows: Tensor) -> Tensor:
+    outputs, first = solution.bias.expand(len(rows), -1), 0
+    for block in blocks:
+        last = first + block.size(1)
+        outputs = outputs + (block[rows] @ solution.weight[first:last].to(block)).double()
+        first = last
+    return outputs
+
+
+def sampled(parts: Parts, most: Rows, seed: int) -> Parts:
+    """Some rows of each part, at random where there are more."""
+    generator = np.random.default_rng(seed)
+
+    def some(rows: Tensor, count: int) -> Tensor:
+        if rows.numel() <= count:
+            return rows
+        return rows[torch.from_numpy(np.sort(generator.permutation(rows.numel())[:count]))]
+
+    train, valid = some(parts.train, most.train), some(parts.valid, most.valid)
+    return Parts(train, valid, some(parts.test, most.test), parts.rule)
+
+
+def within(parts: Parts, rows: Tensor) -> Parts:
+    """The parts as positions among sorted rows."""
+    train, valid, test = (
+        torch.searchsorted(rows, part) for part in (parts.train, parts.valid, parts.test)
+    )
+    return Parts(train, valid, test, parts.rule)
+
+
+@dataclass(frozen=True, eq=False)
+class Screening:
+    """What closed-form models on some of the rows of one split tell about a graph.
+
+    Attributes:
+        scores: For each view that was tried, its quality on validation rows, higher is better.
+        projection: What the features are projected by, where they are too many.
+    """
+
+    scores: dict[HopView, float]
+    projection: Tensor | None
+
+    @property
+    def features_alone(self) -> float:
+        """The quality without the graph."""
+        return self.scores[HopView()]
+
+    def ranked(self) -> list[HopView]:
+        """The views that use the graph, the best one first; of equal ones that with fewer hops."""
+        views = [view for view in self.scores if view.hops]
+        return sorted(views, key=lambda view: (-self.scores[view], view.hops))
+
+    def best_of(self, **settings: Any) -> HopView | None:
+        """The best view with these settings."""
+        fitting = (
+            view
+            for view in self.ranked()
+            if all(getattr(view, name) == value for name, value in settings.items())
+        )
+        return next(fitting, None)
+
+
+def screen(
+    question: Question,
+    directions: Sequence[Direction],
+    operators: Sequence[HopOperator],
+    *,
+    hops: int,
+    most: Rows,
+    projection: Tensor | None,
+    patient: bool = True,
+    seed: int = 0,
+    progress: Callable[[str], None] = lambda text: None,
+) -> Screening:
+    """Compares views of a graph on some rows of the first split.
+
+    Args:
+        question: What is asked.
+        directions: Those that are compared.
+        operators: Likewise.
+        hops: How many at most.
+        most: How many rows are looked at.
+        projection: Of the features.
+        patient: Go on to `hops`, whether more of them add something or not.
+        seed: Of the choice of rows.
+        progress: Told what is being done.
+    """
+    parts = sampled(question.splits[0], most, seed)
+    rows = torch.unique(torch.cat([parts.train, parts.valid]))
+    places = within(Parts(parts.train, parts.valid, parts.valid[:0], ""), rows)
+    store = HopStore(question.inputs, rows, projection, hops)
+    given = (question.y[rows], places, question.quality)
+    weight = question.share(rows)
+    own = next(fits(store, Way("in", "mean", False), *given, weight=weight, first=0))[1]
+    scores = {HopView(): own.valid}
+    for operator in operators if question.inputs.edge_index.size(1) else ():
+        progress(f"looking at neighbours by {operator}")
+        for direction in directions:
+            for alone in (True, False):
+                way = Way(direction, operator, alone)
+                best, since = own.valid, 0
+                for hop, fit in fits(store, way, *given, weight=weight):
+                    scores[way.view(hop)] = fit.valid
+                    since = 0 if fit.valid > best else since + 1
+                    best = max(best, fit.valid)
+                    if since >= PATIENCE and not patient:
+                        break
+        store.forget(operator)
+    return Screening(scores, projection)
