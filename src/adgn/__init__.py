@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # imported on first use: torch takes seconds
     )
     from adgn._util.registry import load_plugin
     from adgn._version import __version__
+    from adgn.analysis.probe.api import probe
     from adgn.analysis.subject import analyze
     from adgn.data import Graph
     from adgn.estimators import (
@@ -70,6 +71,7 @@ __all__ = [
     "load_plugin",
     "nn",
     "predict",
+    "probe",
     "report",
     "resume",
     "select",

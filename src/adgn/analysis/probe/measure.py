@@ -1,6 +1,6 @@
 """Closed-form models on the features of some hops: how well each predicts."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -139,7 +139,7 @@ def fits(
     quality: Quality,
     *,
     weight: Tensor | None = None,
-    near: Callable[[int], int | None] = lambda hop: None,
+    near: Mapping[int, int] | None = None,
     first: int = 1,
 ) -> Iterator[tuple[int, Fit]]:
     """A model for each number of hops, each when it is asked for.
@@ -151,7 +151,7 @@ def fits(
         parts: Positions among the rows of the store.
         quality: What validation compares.
         weight: `[rows of the store]`; how much each counts.
-        near: For a number of hops, the place of a penalty, around which to look; `None`: all.
+        near: By the number of hops the place of a penalty, around which to look; all by default.
         first: The number of hops to begin with.
     """
     targets = quality.targets(y)[parts.train]
@@ -168,7 +168,7 @@ def fits(
             ridge.extend(block[parts.train])
             held.append(block)
         if hop >= first:
-            yield hop, _best(ridge, held, y, parts, quality, weight, near(hop))
+            yield hop, _best(ridge, held, y, parts, quality, weight, (near or {}).get(hop))
 
 
 def _best(
