@@ -244,13 +244,16 @@ class GrowingRidge:
             gram = primal
             right = torch.cat([rows.t().double() @ self._right for rows in self._rows])
         mean, scale = torch.cat(self._mean), torch.cat(self._scale).view(-1, 1)
-        found = []
-        for penalty, solved in _solved(gram, right, _checked(penalties), relative):
-            if dual is not None:
-                solved = torch.cat([(r.t() @ solved.to(r)).double() for r in self._rows])
-            weight = solved / scale
-            found.append(RidgeSolution(penalty, weight, self._target_mean - mean @ weight))
-        return found
+        solved = _solved(gram, right, _checked(penalties), relative)
+        weights = torch.cat([each for _, each in solved], dim=1)
+        if dual is not None:  # all penalties in one pass over the rows
+            weights = torch.cat([(rows.t() @ weights.to(rows)).double() for rows in self._rows])
+        return [
+            RidgeSolution(penalty, weight, self._target_mean - mean @ weight)
+            for (penalty, _), weight in zip(
+                solved, torch.split(weights / scale, right.size(1), dim=1), strict=True
+            )
+        ]
 
 
 def _checked(penalties: Iterable[float]) -> list[float]:

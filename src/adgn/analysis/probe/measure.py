@@ -59,13 +59,11 @@ class Fit:
     Attributes:
         valid: Its quality on the validation rows, higher is better.
         penalty: The place of the chosen penalty in the list of all.
-        solution: Its weights.
         outputs: `[rows, outputs]` of the test rows.
     """
 
     valid: float
     penalty: int
-    solution: RidgeSolution
     outputs: Tensor
 
 
@@ -140,6 +138,7 @@ def fits(
     *,
     weight: Tensor | None = None,
     near: Mapping[int, int] | None = None,
+    coarse: bool = False,
     first: int = 1,
 ) -> Iterator[tuple[int, Fit]]:
     """A model for each number of hops, each when it is asked for.
@@ -152,8 +151,16 @@ def fits(
         quality: What validation compares.
         weight: `[rows of the store]`; how much each counts.
         near: By the number of hops the place of a penalty, around which to look; all by default.
+        coarse: Only every other penalty is tried.
         first: The number of hops to begin with.
     """
+    everything = range(len(CLASS_PENALTIES if quality.classes else VALUE_PENALTIES))
+
+    def choice(hop: int) -> Sequence[int]:
+        if near is None or hop not in near:
+            return everything[:: 2 if coarse else 1]
+        return everything[max(0, near[hop] - 1) : near[hop] + 2]
+
     targets = quality.targets(y)[parts.train]
     share = None if weight is None else weight[parts.train]
     scaling: Scaling = "columns" if store.width <= NARROW else "blocks"
@@ -168,7 +175,7 @@ def fits(
             ridge.extend(block[parts.train])
             held.append(block)
         if hop >= first:
-            yield hop, _best(ridge, held, y, parts, quality, weight, (near or {}).get(hop))
+            yield hop, _best(ridge, held, y, parts, quality, weight, choice(hop))
 
 
 def _best(
@@ -178,33 +185,33 @@ def _best(
     parts: Parts,
     quality: Quality,
     weight: Tensor | None,
-    near: int | None,
+    places: Sequence[int],
 ) -> Fit:
     """The model whose penalty validates best."""
     penalties = CLASS_PENALTIES if quality.classes else VALUE_PENALTIES
-    places = range(len(penalties))
-    if near is not None:
-        places = range(max(0, near - 1), min(near + 2, len(penalties)))
     solutions = ridge.solve([penalties[place] for place in places], relative=True)
-    valid_share = None if weight is None else weight[parts.valid]
-    best: tuple[float, RidgeSolution] | None = None
-    for solution in solutions:
-        score = quality.score(_outputs(solution, blocks, parts.valid), y[parts.valid], valid_share)
-        if best is None or score > best[0]:
-            best = (score, solution)
-    assert best is not None
-    score, solution = best
-    outputs = _outputs(solution, blocks, parts.test)
-    return Fit(score, penalties.index(solution.penalty), solution, outputs)
+    share = None if weight is None else weight[parts.valid]
+    scores = [
+        quality.score(outputs, y[parts.valid], share)
+        for outputs in _outputs(solutions, blocks, parts.valid)
+    ]
+    best = max(range(len(scores)), key=scores.__getitem__)
+    outputs = _outputs(solutions[best : best + 1], blocks, parts.test)[0]
+    return Fit(scores[best], penalties.index(solutions[best].penalty), outputs)
 
 
-def _outputs(solution: RidgeSolution, blocks: Sequence[Tensor], rows: Tensor) -> Tensor:
-    outputs, first = solution.bias.expand(len(rows), -1), 0
+def _outputs(
+    solutions: Sequence[RidgeSolution], blocks: Sequence[Tensor], rows: Tensor
+) -> list[Tensor]:
+    """`[rows, outputs]` of each solution, by one pass over the blocks."""
+    outputs = torch.cat([solution.bias for solution in solutions]).expand(len(rows), -1)
+    weights = torch.cat([solution.weight for solution in solutions], dim=1)
+    first = 0
     for block in blocks:
         last = first + block.size(1)
-        outputs = outputs + (block[rows] @ solution.weight[first:last].to(block)).double()
+        outputs = outputs + (block[rows] @ weights[first:last].to(block)).double()
         first = last
-    return outputs
+    return list(torch.split(outputs, solutions[0].bias.numel(), dim=1))
 
 
 def sampled(parts: Parts, most: Rows, seed: int) -> Parts:
@@ -291,7 +298,9 @@ def screen(
     store = HopStore(question.inputs, rows, projection, hops)
     given = (question.y[rows], places, question.quality)
     weight = question.share(rows)
-    own = next(fits(store, Way("in", "mean", False), *given, weight=weight, first=0))[1]
+    own = next(fits(store, Way("in", "mean", False), *given, weight=weight, coarse=True, first=0))[
+        1
+    ]
     scores = {HopView(): own.valid}
     for operator in operators if question.inputs.edge_index.size(1) else ():
         progress(f"looking at neighbours by {operator}")
@@ -299,7 +308,7 @@ def screen(
             for alone in (True, False):
                 way = Way(direction, operator, alone)
                 best, since = own.valid, 0
-                for hop, fit in fits(store, way, *given, weight=weight):
+                for hop, fit in fits(store, way, *given, weight=weight, coarse=True):
                     scores[way.view(hop)] = fit.valid
                     since = 0 if fit.valid > best else since + 1
                     best = max(best, fit.valid)
