@@ -90,11 +90,12 @@ def compiled_graph(
     operator: GraphOperator,
 ) -> tuple[Tensor, Tensor | None, str, str] | None:
     """Edges, weights, normalisation and direction that `torch.compile` records, if it does."""
-    graphs = [
-        one.graph if isinstance(one, EdgeOperator) else None for one in operators_of(operator)
-    ]
-    first, last = graphs[0], graphs[-1]
-    if first is None or last is None or first is last:
+    graphs = [one.graph for one in operators_of(operator) if isinstance(one, EdgeOperator)]
+    first = graphs[0] if graphs else None
+    if len(graphs) < len(operators_of(operator)) or first is None or len(graphs) == 1:
         return first
-    same = first[0] is last[0] and first[1] is last[1] and first[2] == last[2]
-    return (*first[:3], "both") if same and (first[3], last[3]) == ("in", "out") else None
+    second = graphs[1]
+    if second is None or first[0] is not second[0] or first[1] is not second[1]:
+        return None
+    one_kind = first[2] == second[2] and (first[3], second[3]) == ("in", "out")
+    return (*first[:3], "both") if one_kind else None
