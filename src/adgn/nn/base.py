@@ -120,6 +120,18 @@ def scaled(number: Tensor, x: Tensor) -> Tensor:
     return number.expand(x.size(-1)) * x
 
 
+def direction_of(module: nn.Module) -> Direction:
+    """The direction of the first layer in a module that has one; `"in"` without any.
+
+    Example:
+        >>> from adgn.nn import ADGN
+        >>> direction_of(ADGN(3, 8, 2, num_layers=4, direction="both"))
+        'both'
+    """
+    found = (part.direction for part in module.modules() if isinstance(part, GraphConvolution))
+    return next(found, "in")
+
+
 class GraphConvolution:
     """A layer that applies one operator of the graph, or passes messages with edge features.
 
