@@ -1,6 +1,5 @@
 """Fit, predict and score on a user's graph, in scikit-learn's manner."""
 
-from adgn.data.own.inputs import turned
 from adgn.estimators.base import GraphEstimator, NotFittedError
 from adgn.estimators.comparison import ComparedModel, compare
 from adgn.estimators.estimators import (
@@ -30,5 +29,4 @@ __all__ = [
     "NotFittedError",
     "compare",
     "load",
-    "turned",
 ]

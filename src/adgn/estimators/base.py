@@ -19,7 +19,7 @@ from torch import Tensor
 from adgn.analysis.probe.hops import HopView
 from adgn.analysis.probe.measure import Screening
 from adgn.data import Graph, GraphInputError, Preprocessing, TargetEncoder
-from adgn.data.own.inputs import Direction, Inputs
+from adgn.data.own.inputs import Inputs
 from adgn.data.own.splits import Parts, nodes_of, split_rows
 from adgn.data.own.targets import TargetKind
 from adgn.estimators.candidates import Candidate, closed_form_views, default_candidates
@@ -37,6 +37,7 @@ from adgn.estimators.rows import (
 )
 from adgn.estimators.scoring import class_scores, value_scores
 from adgn.estimators.training import Attempt, Problem, search, train_candidate
+from adgn.graph import OperatorDirection
 from adgn.nn.network import Level
 from adgn.training import Callback
 from adgn.training.quality import Quality, choose_metric
@@ -62,7 +63,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
         graph: Graph | None = None,
         model: str | None = None,
         model_options: Mapping[str, Any] | None = None,
-        direction: Direction | None = None,
+        direction: OperatorDirection | None = None,
         settings: Mapping[str, Any] | None = None,
         metric: str | None = None,
         validation_size: float = 0.2,
@@ -234,7 +235,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
             "loop": {"max_epochs": 500},
             "stopping": {"patience": 60},
         }
-        direction: Direction = self.direction or "in"
+        direction: OperatorDirection = self.direction or "in"
         return [Candidate(name, direction, {**model, "name": name}, settings)]
 
     def _search(

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from adgn.data.own.inputs import Direction, Inputs
+from adgn.data.own.inputs import Inputs, direction_read
 from adgn.estimators.ridge import RidgeModel
-from adgn.graph import GraphBlocks
+from adgn.graph import GraphBlocks, OperatorDirection
 from adgn.nn import GraphNetwork, build_model
 from adgn.training.block_batches import BlockBatches
 from adgn.training.quality import Quality
@@ -28,11 +28,11 @@ class NetworkModel:
 
     Attributes:
         network: The network, with the weights of its best epoch.
-        direction: See [`turned`][adgn.estimators.turned].
+        direction: See [`turned`][adgn.graph.turned].
     """
 
     network: GraphNetwork
-    direction: Direction
+    direction: OperatorDirection
 
     @torch.no_grad()
     @flushed_denormals()
@@ -99,8 +99,7 @@ def member_from(about: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Memb
     else:
         network = build_model(**about["network"])
         network.load_state_dict(dict(tensors))
-        known = about["direction"]
-        model = NetworkModel(network, "undirected" if known == "both" else known)
+        model = NetworkModel(network, direction_read(about["direction"]))
     return Member(about["name"], model, about["weight"], about["temperature"])
 
 

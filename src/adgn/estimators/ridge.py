@@ -21,8 +21,9 @@ from adgn.analysis.probe.hops import LAYER_OPERATORS, HopView, hop_blocks, reduc
 from adgn.analysis.probe.measure import CLASS_PENALTIES as PENALTIES
 from adgn.analysis.probe.measure import NARROW, Rows, Screening, screen
 from adgn.analysis.probe.question import Question
-from adgn.data.own.inputs import SINGLE_DIRECTIONS, Inputs
+from adgn.data.own.inputs import Inputs, direction_read
 from adgn.data.own.splits import Parts
+from adgn.graph.direction import OPERATOR_DIRECTIONS
 from adgn.training.quality import Quality
 from adgn.training.ridge import GrowingRidge
 
@@ -65,9 +66,8 @@ class RidgeModel:
     @classmethod
     def of(cls, view: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> "RidgeModel":
         """The model with these settings and tensors."""
-        if view["direction"] == "both":  # as the undirected one was called once
-            view = {**view, "direction": "undirected"}
-        return cls(HopView(**view), tensors["weight"], tensors["bias"], tensors.get("projection"))
+        known = HopView(**{**view, "direction": direction_read(view["direction"])})
+        return cls(known, tensors["weight"], tensors["bias"], tensors.get("projection"))
 
 
 def fit_ridge(
@@ -128,7 +128,7 @@ def quick_probe(
     nodes = parts.train if inputs.node_ptr is None else torch.arange(inputs.num_nodes)
     return screen(
         Question("", inputs, y, (parts,), quality),
-        SINGLE_DIRECTIONS if inputs.directed else SINGLE_DIRECTIONS[:1],
+        OPERATOR_DIRECTIONS if inputs.directed else OPERATOR_DIRECTIONS[:1],
         LAYER_OPERATORS,
         hops=_PROBED_HOPS,
         most=_PROBED_ROWS,

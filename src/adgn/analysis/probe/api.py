@@ -32,8 +32,8 @@ from adgn.analysis.probe.spread import Resampling, Spread, over_rows, over_split
 from adgn.analysis.probe.structure import agreement, extent, label_distances
 from adgn.analysis.probe.suggestion import suggest
 from adgn.data import Graph
-from adgn.data.own.inputs import DIRECTIONS, Direction
 from adgn.data.own.targets import TargetKind
+from adgn.graph.direction import DIRECTIONS, Direction
 
 MOST_HOPS = 10
 _EXACT_ROWS = 3000  # train rows up to which wide features are used as they are

@@ -9,7 +9,7 @@ from adgn._util.files import finite_or_none
 from adgn.analysis.probe.hops import HopOperator, HopView
 from adgn.analysis.probe.spread import Spread
 from adgn.analysis.probe.structure import Agreement, Extent, LabelDistances
-from adgn.data.own.inputs import Direction
+from adgn.graph import Direction
 
 TITLES = {
     "accuracy": "accuracy",

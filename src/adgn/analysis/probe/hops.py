@@ -10,8 +10,8 @@ from sklearn.utils.extmath import randomized_svd
 from torch import Tensor
 
 from adgn.data.features import csr_to_scipy
-from adgn.data.own.inputs import Direction, Inputs
-from adgn.graph import graph_operator, sparse_features
+from adgn.data.own.inputs import Inputs
+from adgn.graph import Direction, OperatorDirection, graph_operator, sparse_features
 from adgn.graph.adjacency import Normalization
 
 HopOperator = Literal["mean", "gcn", "sum", "laplacian", "shell"]
@@ -34,7 +34,7 @@ class HopView:
     Attributes:
         hops: The number $k$; 0 is the features alone.
         direction: Where a node listens: `"in"`, `"out"`, `"undirected"`, see
-            [`turned`][adgn.estimators.turned]; or `"both"`, the blocks of in and out side by side.
+            [`turned`][adgn.graph.turned]; or `"both"`, the blocks of in and out side by side.
         operator: `"mean"` over neighbours, `"gcn"` (symmetrically normalised, with self loops),
             `"sum"`, `"laplacian"` (the degree times the node's own, less the sum over neighbours)
             or `"shell"` (the mean over the nodes at a distance of exactly $k$, no power).
@@ -53,6 +53,13 @@ class HopView:
             return "features alone"
         only = "hop only" if self.alone else "hop" + "s" * (self.hops > 1)
         return f"{self.hops} {only}, {self.direction}, {self.operator}"
+
+    @property
+    def operator_direction(self) -> OperatorDirection:
+        """The direction as one operator has it; `both` has two and raises."""
+        if self.direction == "both":
+            raise ValueError(f"{self.name}: direction='both' is two operators, 'in' and 'out'")
+        return self.direction
 
     def to_json(self) -> dict[str, Any]:
         """Its settings."""
@@ -99,7 +106,7 @@ def dense_features(inputs: Inputs, projection: Tensor | None = None) -> Tensor:
 
 
 def powers(
-    inputs: Inputs, direction: Direction, operator: HopOperator, x: Tensor
+    inputs: Inputs, direction: OperatorDirection, operator: HopOperator, x: Tensor
 ) -> Iterator[Tensor]:
     r"""$\mathbf{P}\mathbf{X}, \mathbf{P}^2\mathbf{X}, \dots$ without end, each when asked for."""
     edges, weight = inputs.edges(direction)
@@ -125,9 +132,9 @@ def hop_blocks(inputs: Inputs, view: HopView, projection: Tensor | None = None) 
     x = dense_features(inputs, projection)
     blocks = [x]
     if view.hops:
-        if view.direction == "both" or view.operator == "shell":
-            raise ValueError(f"{view} has no blocks by powers of one operator")
-        following = powers(inputs, view.direction, view.operator, x)
+        if view.operator == "shell":
+            raise ValueError(f"{view.name}: operator='shell' has no powers; use shell_features")
+        following = powers(inputs, view.operator_direction, view.operator, x)
         blocks += [next(following) for _ in range(view.hops)]
     return [pooled(block, inputs) for block in (blocks[-1:] if view.alone else blocks)]
 

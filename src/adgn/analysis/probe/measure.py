@@ -18,8 +18,9 @@ from adgn.analysis.probe.hops import (
 )
 from adgn.analysis.probe.question import Question
 from adgn.analysis.probe.shells import COLUMNS, shell_features
-from adgn.data.own.inputs import Direction, Inputs
+from adgn.data.own.inputs import Inputs
 from adgn.data.own.splits import Parts
+from adgn.graph import Direction, OperatorDirection
 from adgn.training.quality import Quality
 from adgn.training.ridge import GrowingRidge, RidgeSolution, Scaling
 
@@ -82,8 +83,8 @@ class HopStore:
         self.rows = rows
         self.hops = hops
         self._x = dense_features(inputs, projection)
-        self._streams: dict[tuple[Direction, HopOperator], Iterator[Tensor]] = {}
-        self._blocks: dict[tuple[Direction, HopOperator], list[Tensor]] = {}
+        self._streams: dict[tuple[OperatorDirection, HopOperator], Iterator[Tensor]] = {}
+        self._blocks: dict[tuple[OperatorDirection, HopOperator], list[Tensor]] = {}
         self._own = self._kept(self._x)
 
     @property
@@ -95,7 +96,7 @@ class HopStore:
         """What hop `hop` adds: one block, or two where in and out are side by side."""
         if hop == 0:
             return [self._own]
-        sides: tuple[Direction, ...]
+        sides: tuple[OperatorDirection, ...]
         sides = ("in", "out") if way.direction == "both" else (way.direction,)
         return [self._block(side, way.operator, hop) for side in sides]
 
@@ -104,7 +105,7 @@ class HopStore:
         for key in [key for key in self._blocks if key[1] == operator]:
             del self._blocks[key], self._streams[key]
 
-    def _block(self, side: Direction, operator: HopOperator, hop: int) -> Tensor:
+    def _block(self, side: OperatorDirection, operator: HopOperator, hop: int) -> Tensor:
         key = (side, operator)
         if key not in self._blocks:
             self._blocks[key] = []
@@ -117,7 +118,7 @@ class HopStore:
             blocks.append(self._kept(next(self._streams[key])))
         return blocks[hop - 1]
 
-    def _shells(self, side: Direction) -> list[Tensor]:
+    def _shells(self, side: OperatorDirection) -> list[Tensor]:
         x = self._x
         if x.size(1) > COLUMNS:
             few = reduction(replace(self.inputs, x=x), torch.arange(len(x)), most=COLUMNS)

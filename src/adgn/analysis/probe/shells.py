@@ -6,14 +6,15 @@ import torch
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
-from adgn.data.own.inputs import Direction, Inputs
+from adgn.data.own.inputs import Inputs
+from adgn.graph import OperatorDirection
 
 COLUMNS = 128  # features of shells; more are projected
 _WORK = 3e9  # pairs of nodes times features
 _PAIRS = 4_000_000  # of nodes, in one block of rows
 
 
-def neighbour_matrix(inputs: Inputs, direction: Direction) -> scipy.sparse.csr_matrix:
+def neighbour_matrix(inputs: Inputs, direction: OperatorDirection) -> scipy.sparse.csr_matrix:
     """`[N, N]`, sparse: 1 where the node of the row hears the node of the column."""
     source, target = inputs.edges(direction)[0].numpy()
     ones = np.ones(len(source), dtype=np.float32)
@@ -31,7 +32,9 @@ def affordable(inputs: Inputs, columns: int) -> bool:
     return pairs * min(columns, COLUMNS) <= _WORK
 
 
-def shell_features(inputs: Inputs, direction: Direction, x: Tensor, hops: int) -> list[Tensor]:
+def shell_features(
+    inputs: Inputs, direction: OperatorDirection, x: Tensor, hops: int
+) -> list[Tensor]:
     r"""For $k = 1 \dots K$, `[N, F]`: the mean over the nodes at a distance of exactly $k$.
 
     Distances are found for a block of rows at a time, by products of sparse matrices.

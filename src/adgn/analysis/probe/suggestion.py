@@ -5,7 +5,7 @@ from typing import Any
 
 from adgn.analysis.probe.hops import LAYER_OPERATORS
 from adgn.analysis.probe.measure import Screening
-from adgn.data.own.inputs import Direction
+from adgn.graph import Direction
 
 _FEWEST_LAYERS = 4
 _LAYERS_PER_HOP = 2  # a step of A-DGN is short: it takes two to hear a neighbour well
