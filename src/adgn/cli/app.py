@@ -16,6 +16,7 @@ from adgn.cli import (
     explain,
     fit,
     lists,
+    probe,
     report,
     reproduce,
     select,
@@ -57,6 +58,7 @@ app.command()(train.resume)
 app.command()(train.evaluate)
 app.command()(train.predict)
 app.command()(explain.explain)
+app.command()(probe.probe)
 app.command()(select.select)
 app.add_typer(study.app, name="study")
 app.command()(lists.tasks)

@@ -143,7 +143,7 @@ def fit(
             out,
             kind=kind,
             minutes=minutes,
-            command=_command(context),
+            command=typed_command(context),
             model=model,
             settings=_settings(settings or ()),
             metric=metric,
@@ -263,7 +263,7 @@ def _settings(texts: Sequence[str]) -> Mapping[str, Any]:
     return reduce(merged, map(parse_setting, texts), {})
 
 
-def _command(context: typer.Context) -> str:
+def typed_command(context: typer.Context) -> str:
     """What was typed, as one line that can be typed again."""
     words = ["adgn", context.info_name or "fit"]
     given, named = [], []

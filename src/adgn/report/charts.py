@@ -14,6 +14,7 @@ class Series:
 
     label: str
     points: tuple[tuple[float, float | None], ...]
+    intervals: tuple[tuple[float, float], ...] = ()  # of the points, or none
 
     @property
     def measured(self) -> list[tuple[float, float]]:
@@ -33,6 +34,7 @@ class LineChart:
     x_ticks: tuple[float, ...] = ()  # the marked places; empty for a choice by the range
     log_x: bool = False  # whether equal ratios are equal distances
     reference: float | None = None  # a level to compare with: the constant predictor's
+    floor: float | None = None  # a second one
 
     @property
     def description(self) -> str:

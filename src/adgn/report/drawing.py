@@ -119,11 +119,16 @@ def _draw_lines(axes: Axes, chart: LineChart, small: bool) -> None:
         if small and len(xs) > 1:  # a line of one point is only seen by its marker
             style["marker"] = ""
         axes.plot(xs, ys, linewidth=1.5 if small else 1.75, **style)
+        for x, ends in zip(xs, series.intervals, strict=False):
+            if all(map(isfinite, ends)):
+                axes.plot([x, x], ends, color=style["color"], linewidth=1, alpha=0.6)
     places = [x for series in chart.series for x, _ in series.points]
     # Those where nothing is measured yet have their room as well.
     axes.update_datalim([(min(places), 0.0), (max(places), 0.0)], updatey=False)
     if chart.reference is not None:
         axes.axhline(chart.reference, **REFERENCE)
+    if chart.floor is not None:
+        axes.axhline(chart.floor, **REFERENCE | {"linestyle": (0, (1, 3))})
     for y in _round_numbers(axes.get_ylim(), 4 if small else 6):
         axes.axhline(y, **RULE)
         _text(axes, tick(y), (0, y), (-6, -4), axes.get_yaxis_transform(), ha="right")

@@ -28,6 +28,7 @@ from adgn.training.ridge import GrowingRidge, RidgeSolution, Scaling
 CLASS_PENALTIES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 VALUE_PENALTIES = (1e-10, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 NARROW = 128  # features: up to here all arithmetic is in double precision, and cheap
+_ADDS = 0.005  # of the error that is left: what a hop has to take away to add something
 PATIENCE = 2  # hops that add nothing before the search for more ends
 
 
@@ -311,7 +312,8 @@ def screen(
                 best, since = own.valid, 0
                 for hop, fit in fits(store, way, *given, weight=weight, coarse=True):
                     scores[way.view(hop)] = fit.valid
-                    since = 0 if fit.valid > best else since + 1
+                    left = (1.0 if question.quality.classes else 0.0) - best
+                    since = 0 if fit.valid > best + _ADDS * left else since + 1
                     best = max(best, fit.valid)
                     if since >= PATIENCE and not patient:
                         break
