@@ -46,6 +46,13 @@ def probe(
         list[str] | None,
         Option(help="mean, gcn, sum, laplacian or shell; may be repeated. Default: all."),
     ] = None,
+    alone: Annotated[
+        bool | None,
+        Option(
+            "--last-hop/--all-hops",
+            help="Read the last hop alone, or all hops. Default: what validates better.",
+        ),
+    ] = None,
     splits: Annotated[
         int | None,
         Option(min=1, help="How many splits. Default: all of a task, 5 of your own graph."),
@@ -131,6 +138,7 @@ def probe(
                 "hops": hops,
                 "directions": direction,
                 "operators": operator,
+                "alone": alone,
                 "splits": splits,
                 "kind": kind,
                 "metric": metric,

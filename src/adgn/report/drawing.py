@@ -119,9 +119,10 @@ def _draw_lines(axes: Axes, chart: LineChart, small: bool) -> None:
         if small and len(xs) > 1:  # a line of one point is only seen by its marker
             style["marker"] = ""
         axes.plot(xs, ys, linewidth=1.5 if small else 1.75, **style)
+        aside = 0.04 * (index - (len(chart.series) - 1) / 2)  # bars side by side
         for x, ends in zip(xs, series.intervals, strict=False):
             if all(map(isfinite, ends)):
-                axes.plot([x, x], ends, color=style["color"], linewidth=1, alpha=0.6)
+                axes.plot([x + aside] * 2, ends, color=style["color"], linewidth=1, alpha=0.6)
     places = [x for series in chart.series for x, _ in series.points]
     # Those where nothing is measured yet have their room as well.
     axes.update_datalim([(min(places), 0.0), (max(places), 0.0)], updatey=False)

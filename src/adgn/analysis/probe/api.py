@@ -51,6 +51,7 @@ def probe(
     hops: int | None = None,
     directions: Sequence[Direction] | None = None,
     operators: Sequence[HopOperator] | None = None,
+    alone: bool | None = None,
     splits: int | None = None,
     kind: TargetKind | None = None,
     metric: str | None = None,
@@ -72,6 +73,9 @@ def probe(
             `None`: all. An undirected graph has one.
         operators: Of `"mean"`, `"gcn"`, `"sum"`, `"laplacian"` and `"shell"` (nodes at exactly $k$
             hops); `None`: those that are affordable.
+        alone: `True`: the features of the last hop alone are read, $\mathbf{P}^k\mathbf{X}$;
+            `False`: those of all hops, $[\mathbf{X}, \dots, \mathbf{P}^k\mathbf{X}]$; `None`:
+            whichever validates better.
         splits: How many splits: of a task the first ones (`None`: all), of a graph random ones
             (`None`: five).
         kind: Of a graph: `"classification"` or `"regression"`; `None`: by its target.
@@ -107,7 +111,7 @@ def probe(
             raise ValueError("settings are for a task; a graph has none")
         own = graph if isinstance(graph, Graph) else Graph.from_pyg(graph)
         question = graph_question(own, kind=kind, splits=splits, metric=metric, seed=seed)
-    return _Probing(question, hops, directions, operators, seed, tell).findings(started)
+    return _Probing(question, hops, directions, operators, alone, seed, tell).findings(started)
 
 
 def _check(name: str, given: Sequence[str] | None, known: Sequence[str]) -> None:
@@ -129,10 +133,11 @@ class _Probing:
         hops: int | None,
         directions: Sequence[Direction] | None,
         operators: Sequence[HopOperator] | None,
+        alone: bool | None,
         seed: int,
         tell: Callable[[str], None],
     ) -> None:
-        self.question, self.seed, self.tell = question, seed, tell
+        self.question, self.alone, self.seed, self.tell = question, alone, seed, tell
         inputs, quality = question.inputs, question.quality
         self.notes = list(question.notes)
         train = question.splits[0].train
@@ -181,13 +186,14 @@ class _Probing:
             hops=self.hops,
             most=self.screened_rows,
             projection=self.projection,
+            alone=self.alone,
             patient=self.patient,
             seed=self.seed,
             progress=self.tell,
         )
         curves, own, constant, samples = self._curves(screened)
         chosen = self._chosen(curves, own)
-        helps, gain, hops, costs = False, None, 0, None
+        helps, worth, gain, hops, costs = False, False, None, 0, None
         direction: Direction | None = None
         if chosen is not None:
             curve, hops, best = chosen
@@ -196,7 +202,8 @@ class _Probing:
             gain = self._gain(own, measured[hops - 1], samples)
             base = self._error(self._mean_shown(own))
             gone = base - self._error(self._mean_shown(measured[hops - 1]))
-            helps = gain.low > 0 and gone >= _LEAST * base
+            worth = gone >= _LEAST * base
+            helps = gain.low > 0 and worth
             costs = self._costs_from(curve, hops, best, measured)
         shown = [self._curve(way, own, found, samples) for way, found in curves.items()]
         self.tell("looking at the structure of the graph")
@@ -256,7 +263,7 @@ class _Probing:
                 )
             ),
             notes=tuple(self.notes),
-            suggestion=suggest(screened, helps, direction, hops, inputs.directed),
+            suggestion=suggest(screened, worth, direction, hops, inputs.directed),
             seconds=time.monotonic() - started,
         )
 

@@ -277,6 +277,7 @@ def screen(
     hops: int,
     most: Rows,
     projection: Tensor | None,
+    alone: bool | None = None,
     patient: bool = True,
     seed: int = 0,
     progress: Callable[[str], None] = lambda text: None,
@@ -290,6 +291,7 @@ def screen(
         hops: How many at most.
         most: How many rows are looked at.
         projection: Of the features.
+        alone: Read the last hop alone, or all hops; `None`: compare both.
         patient: Go on to `hops`, whether more of them add something or not.
         seed: Of the choice of rows.
         progress: Told what is being done.
@@ -307,8 +309,8 @@ def screen(
     for operator in operators if question.inputs.edge_index.size(1) else ():
         progress(f"looking at neighbours by {operator}")
         for direction in directions:
-            for alone in (True, False):
-                way = Way(direction, operator, alone)
+            for last_only in (True, False) if alone is None else (alone,):
+                way = Way(direction, operator, last_only)
                 best, since = own.valid, 0
                 for hop, fit in fits(store, way, *given, weight=weight, coarse=True):
                     scores[way.view(hop)] = fit.valid

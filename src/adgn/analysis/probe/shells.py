@@ -1,5 +1,7 @@
 """Features of the nodes at a distance of exactly k: what powers of an operator mix up."""
 
+from itertools import pairwise
+
 import numpy as np
 import scipy.sparse
 import torch
@@ -54,9 +56,11 @@ def shell_features(
     values = x.numpy()
     nodes = len(values)
     found = [np.zeros_like(values) for _ in range(hops)]
-    step = max(1, _PAIRS // nodes)
-    for first in range(0, nodes, step):
-        last = min(first + step, nodes)
+    _, part = connected_components(matrix, directed=False)
+    reachable = np.cumsum(np.bincount(part)[part])  # pairs of nodes, at most, up to each row
+    ends = np.searchsorted(reachable, np.arange(_PAIRS, reachable[-1] + _PAIRS, _PAIRS), "right")
+    borders = np.unique([0, *ends, nodes])
+    for first, last in pairwise(borders.tolist()):
         rows = np.arange(last - first)
         ones = np.ones(len(rows), dtype=np.float32)
         edge = scipy.sparse.csr_matrix((ones, (rows, rows + first)), (len(rows), nodes))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from adgn.analysis.probe.hops import LAYER_OPERATORS
+from adgn.analysis.probe.hops import OPERATORS
 from adgn.analysis.probe.measure import Screening
 from adgn.graph import Direction
 
@@ -12,18 +12,19 @@ _LAYERS_PER_HOP = 2  # a step of A-DGN is short: it takes two to hear a neighbou
 
 
 def suggest(
-    screened: Screening, helps: bool, direction: Direction | None, hops: int, directed: bool
+    screened: Screening, worth: bool, direction: Direction | None, hops: int, directed: bool
 ) -> Mapping[str, Mapping[str, Any]]:
     """Sections of a configuration that `adgn train --config` and `adgn fit --config` take.
 
     Args:
         screened: Which operators were compared, by which sums or GCN's operator are chosen.
-        helps: Whether the graph helps; without, a network on the features alone is suggested.
+        worth: Whether the graph helps by the best estimate, be it sure or not; without, a network
+            on the features alone is suggested.
         direction: The best direction.
         hops: How many hops carry information.
         directed: Whether the direction of edges means something.
     """
-    if not helps or direction is None:
+    if not worth or direction is None:
         return {"model": {"name": "mlp", "num_layers": 2}}
     score = {
         operator: max(
@@ -34,9 +35,9 @@ def suggest(
             ),
             default=float("-inf"),
         )
-        for operator in LAYER_OPERATORS
+        for operator in OPERATORS
     }
-    sums = score["sum"] >= max(score["mean"], score["gcn"])
+    sums = max(score["sum"], score["laplacian"]) >= max(score["mean"], score["gcn"])
     model: dict[str, Any] = {
         "name": "adgn",
         "num_layers": max(_FEWEST_LAYERS, _LAYERS_PER_HOP * hops),
