@@ -70,7 +70,7 @@ def measure(name: str) -> dict[str, Any]:
         ).to_json()
         record["one_hop_gcn"] = {side: alone["scores"][side]["1"] for side in ("in", "out")}
     record["date"] = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    record["commit"] = git_commit(REPOSITORY)
+    record["commit"] = git_commit()
     return record
 
 
@@ -150,7 +150,7 @@ def main() -> None:
         results["machine"] = {
             "processor": processor(),
             "cores": available_cores(),
-            "versions": versions(),
+            "versions": versions("torch", "numpy", "scipy", "scikit-learn"),
         }
         for name in arguments.names or missing:
             print(name, file=sys.stderr, flush=True)
