@@ -37,7 +37,7 @@ from adgn.graph.direction import DIRECTIONS, Direction
 
 MOST_HOPS = 10
 _EXACT_ROWS = 3000  # train rows up to which wide features are used as they are
-_PATIENT = 20_000_000  # nodes times features, up to which all hops are looked at
+_PATIENT_WIDTH, _PATIENT = 32, 20_000_000  # features, and nodes times features: all hops
 _ENTRIES = 4_000_000  # of the features of the train rows, at one hop
 _SCREENED = Rows(train=1000, valid=5000, test=0)
 _SCREENED_NARROW = Rows(train=20_000, valid=10_000, test=0)
@@ -165,7 +165,9 @@ class _Probing:
         else:
             self.operators = tuple(operators)
         self.hops = hops or MOST_HOPS
-        self.patient = hops is not None or (narrow and inputs.num_nodes * width <= _PATIENT)
+        self.patient = hops is not None or (
+            width <= _PATIENT_WIDTH and inputs.num_nodes * width <= _PATIENT
+        )
         self.screened_rows = _SCREENED_NARROW if narrow else _SCREENED
         self.rows = Rows(max(_EXACT_ROWS, min(100_000, _ENTRIES // max(width, 1))), 20_000, 50_000)
         self.parts = [
@@ -196,15 +198,15 @@ class _Probing:
         helps, worth, gain, hops, costs = False, False, None, 0, None
         direction: Direction | None = None
         if chosen is not None:
-            curve, hops, best = chosen
-            direction = curve.direction
-            measured = curves[curve]
+            way, hops = chosen
+            direction = way.direction
+            measured = curves[way]
             gain = self._gain(own, measured[hops - 1], samples)
             base = self._error(self._mean_shown(own))
             gone = base - self._error(self._mean_shown(measured[hops - 1]))
             worth = gone >= _LEAST * base
             helps = gain.low > 0 and worth
-            costs = self._costs_from(curve, hops, best, measured)
+            costs = self._costs_from(hops, measured)
         shown = [self._curve(way, own, found, samples) for way, found in curves.items()]
         self.tell("looking at the structure of the graph")
         size = extent(inputs, self.seed)
@@ -221,7 +223,7 @@ class _Probing:
             else label_distances(inputs, first.train, first.test)
         )
         agrees = agreement(inputs, question.y, known, quality.classes) if node_level else None
-        way = None if chosen is None else chosen[0]
+        best = None if chosen is None else chosen[0]
         return Findings(
             name=question.name,
             level=inputs.level,
@@ -237,8 +239,8 @@ class _Probing:
             helps=helps,
             gain=gain,
             direction=direction,
-            operator=None if way is None else way.operator,
-            alone=way is not None and way.alone,
+            operator=None if best is None else best.operator,
+            alone=best is not None and best.alone,
             hops=hops if helps else 0,
             costs_from=costs if helps else None,
             constant=self._spread([c[1] for c in constant], constant[0][0], samples),
@@ -384,32 +386,37 @@ class _Probing:
 
     def _chosen(
         self, curves: Mapping[Way, Sequence[Sequence[Fit]]], own: Sequence[Fit]
-    ) -> tuple[Way, int, int] | None:
-        """The best way, how many hops of it are enough, and how many validate best."""
-        best: tuple[float, Way, int] | None = None
-        for way, found in curves.items():
-            for hop, models in enumerate(found, 1):
-                valid = float(np.mean([fit.valid for fit in models]))
-                if best is None or valid > best[0]:
-                    best = (valid, way, hop)
-        if best is None:
-            return None
-        top, way, at = best
-        base = float(np.mean([fit.valid for fit in own]))
-        for hop, models in enumerate(curves[way], 1):
-            lost = top - float(np.mean([fit.valid for fit in models]))
-            allowed = max((1 - _ENOUGH) * (top - base), _error_of(curves[way][at - 1], models))
-            if lost <= max(allowed, 0.0):
-                return way, hop, at
-        return way, at, at
+    ) -> tuple[Way, int] | None:
+        """The simplest of the ways and numbers of hops that validate as well as the best one.
 
-    def _costs_from(
-        self, way: Way, hops: int, best: int, found: Sequence[Sequence[Fit]]
-    ) -> int | None:
+        As well is: within a standard error over splits, or with 98 % of the gain. Fewer hops are
+        simpler, and then one direction than two.
+        """
+        every = {
+            (way, hop): models
+            for way, found in curves.items()
+            for hop, models in enumerate(found, 1)
+        }
+        if not every:
+            return None
+        valid = {key: float(np.mean([f.valid for f in models])) for key, models in every.items()}
+        best = max(valid, key=valid.__getitem__)
+        gain = valid[best] - float(np.mean([fit.valid for fit in own]))
+
+        def as_good(key: tuple[Way, int]) -> bool:
+            allowed = max((1 - _ENOUGH) * gain, _error_of(every[best], every[key]))
+            return valid[best] - valid[key] <= max(allowed, 0.0)
+
+        return min(
+            filter(as_good, every),
+            key=lambda key: (key[1], key[0].direction == "both", -valid[key]),
+        )
+
+    def _costs_from(self, hops: int, found: Sequence[Sequence[Fit]]) -> int | None:
         """The first number of hops from which on validation is surely worse."""
-        top = found[best - 1]
+        top = found[hops - 1]
         worse: int | None = None
-        for hop in range(len(found), max(hops, best), -1):
+        for hop in range(len(found), hops, -1):
             models = found[hop - 1]
             gap = float(np.mean([a.valid - b.valid for a, b in zip(top, models, strict=True)]))
             least = 2 * _error_of(top, models) or 0.05 * abs(float(np.mean([f.valid for f in top])))
