@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
 
-from adgn.training.ridge import RidgeSolution, RidgeStatistics
+from adgn.training.ridge import GrowingRidge, RidgeSolution, RidgeStatistics
 
 
 def problem(
@@ -118,3 +118,53 @@ def test_wrong_input_is_told() -> None:
     statistics.add(torch.eye(2), torch.ones(2, 1))
     with pytest.raises(ValueError, match=r"penalties=\[-1.0\] are not valid"):
         statistics.solve([-1.0])
+
+
+@given(
+    rows=st.integers(3, 30),
+    widths=st.lists(st.integers(1, 20), min_size=1, max_size=4),
+    weighted=st.booleans(),
+    seed=st.integers(0, 3),
+)
+def test_features_that_grow_give_the_solutions_of_scikit_learn(rows, widths, weighted, seed):
+    """Fewer features than rows at first, more later: features × features, then rows × rows."""
+    x, y, weight = problem(rows, sum(widths), 2, seed)
+    ridge = GrowingRidge(y, weight if weighted else None)
+    last = 0
+    for block in torch.split(x, widths, dim=1):
+        ridge.extend(block)
+        last += block.size(1)
+        assert ridge.num_features == last
+        for solution in ridge.solve([0.3, 20.0]):
+            expected = Ridge(alpha=solution.penalty, tol=1e-12).fit(
+                x[:, :last].numpy(), y.numpy(), weight.numpy() if weighted else None
+            )
+            np.testing.assert_allclose(
+                solution.outputs(x[:, :last]), expected.predict(x[:, :last].numpy()), atol=1e-8
+            )
+
+
+@pytest.mark.parametrize("features", [4, 30])
+def test_scaled_features_are_those_of_scaled_columns_or_blocks(features):
+    x, y, _ = problem(12, features, 2)
+    x = x * torch.linspace(0.1, 10.0, features)
+    for scaling, divisor in (
+        ("columns", x.std(0, unbiased=False)),
+        ("blocks", x.var(0, unbiased=False).mean().sqrt()),
+    ):
+        ridge = GrowingRidge(y, scaling=scaling)
+        ridge.extend(x)
+        expected = Ridge(alpha=0.5, tol=1e-12).fit((x / divisor).numpy(), y.numpy())
+        np.testing.assert_allclose(
+            ridge.solve([0.5])[0].outputs(x), expected.predict((x / divisor).numpy()), atol=1e-8
+        )
+
+
+def test_growing_features_of_another_length_are_told():
+    ridge = GrowingRidge(torch.zeros(3, 1))
+    with pytest.raises(ValueError, match="no features to learn from"):
+        ridge.solve([1.0])
+    with pytest.raises(ValueError, match=r"block of shape \[4, 1\] is not valid; give \[3, F\]"):
+        ridge.extend(torch.zeros(4, 1))
+    with pytest.raises(ValueError, match="targets of shape"):
+        GrowingRidge(torch.zeros(3))

@@ -1,13 +1,20 @@
 """`adgn analyze`: is a network stable, does it forget, what to change."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Argument, Option
 
 from adgn._util.files import parse_json
 from adgn.cli.console import PluginOption, make_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from adgn.analysis import Diagnosis, DistanceProfile
+
+PAGE = "analysis.html"
 
 app = typer.Typer(help="Measure whether a network is stable and non-dissipative.")
 # Rooms that bring torch are imported in the command, so that --help stays quick.
@@ -42,6 +49,14 @@ def analyze(
         str | None,
         Option(help="Of a run: where to compute, such as cpu. Default: where the run did."),
     ] = None,
+    probe: Annotated[
+        bool,
+        Option(
+            "--probe",
+            help="Of a run: also probe its task, and write a page that tells whether the model "
+            "uses the range that the probe finds.",
+        ),
+    ] = False,
     seed: Annotated[int, Option(help="For weights, features and probes.")] = 0,
     out: Annotated[Path, Option(help="Folder for the figures.")] = Path("analysis"),
     plugin: PluginOption = None,
@@ -54,6 +69,8 @@ def analyze(
         raise typer.BadParameter("--option goes with --model; a run has its options")
     if run is None and device is not None:
         raise typer.BadParameter("--device goes with a run; an untrained model is on the CPU")
+    if run is None and probe:
+        raise typer.BadParameter("--probe goes with a run, whose task is probed")
     make_folder(out)
 
     from adgn.analysis.figures import write_figures
@@ -81,6 +98,30 @@ def analyze(
             profiles[label] = reach.by_distance()
     written = write_figures(found, profiles, out)
     typer.echo(f"{len(written)} files written to {out}")
+    if run is not None and probe:
+        _write_page(run, out, found, profiles)
+
+
+def _write_page(
+    run: Path,
+    out: Path,
+    found: "Mapping[str, Diagnosis]",
+    profiles: "Mapping[str, DistanceProfile]",
+) -> None:
+    """What the probe finds in the run's task, beside what the models hear."""
+    from adgn._util.files import write_file
+    from adgn.analysis.probe import probe
+    from adgn.report.probe import probe_page, range_text
+    from adgn.training import RunDirectory
+
+    task = RunDirectory(run).config().task.model_dump()
+    findings = probe(task["name"], settings=[{"task": task}], splits=1)
+    for name, profile in profiles.items():
+        typer.echo(range_text(findings, name, profile))
+    verdicts = {name: diagnosis.text() for name, diagnosis in found.items()}
+    page = probe_page(findings, profiles=profiles, verdicts=verdicts)
+    write_file(out / PAGE, page.encode())
+    typer.echo(f"page: {out / PAGE}")
 
 
 def _parsed(options: list[str]) -> dict[str, Any]:

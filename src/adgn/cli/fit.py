@@ -53,6 +53,10 @@ def fit(
         list[str] | None,
         Option("--set", metavar="KEY=VALUE", help="A setting of the training; may be repeated."),
     ] = None,
+    config: Annotated[
+        Path | None,
+        Option(help="A TOML file with settings, such as the suggestion of `adgn probe`."),
+    ] = None,
     id: Annotated[str | None, Option(metavar="COLUMN", help="The ids of nodes.")] = None,
     edge_source: Annotated[
         str | None, Option(metavar="COLUMN", help="Where an edge begins.")
@@ -144,8 +148,7 @@ def fit(
             kind=kind,
             minutes=minutes,
             command=typed_command(context),
-            model=model,
-            settings=_settings(settings or ()),
+            **_from_config(config, model, _settings(settings or ())),
             metric=metric,
             test_size=test_size,
             random_state=seed,
@@ -261,6 +264,23 @@ def _settings(texts: Sequence[str]) -> Mapping[str, Any]:
     from adgn.training.config import merged
 
     return reduce(merged, map(parse_setting, texts), {})
+
+
+def _from_config(
+    path: Path | None, model: str | None, settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Parameters of the estimator: its model and the options of this, and other settings."""
+    if path is None:
+        return {"model": model, "settings": settings}
+    from adgn.training import read_config
+    from adgn.training.config import merged
+
+    sections = read_config(path)
+    options = dict(sections.pop("model", {}))
+    name = model or options.get("name")
+    if options and options.pop("name", name) != name:
+        options = {}  # another model was asked for
+    return {"model": name, "model_options": options, "settings": merged(sections, settings)}
 
 
 def typed_command(context: typer.Context) -> str:

@@ -89,6 +89,10 @@ def probe(
         bool | None,
         Option("--directed/--undirected", help="Whether edges have a direction."),
     ] = None,
+    category: Annotated[
+        list[str] | None,
+        Option(metavar="COLUMN", help="Its numbers are names of categories; may be repeated."),
+    ] = None,
     ignore: Annotated[
         list[str] | None, Option(metavar="COLUMN", help="Not used; may be repeated.")
     ] = None,
@@ -127,6 +131,7 @@ def probe(
             "graph": graph,
             "directed": directed,
             "ignore": ignore,
+            "categories": category,
             "split": split_column,
         }
         options = {name: value for name, value in columns.items() if value is not None}
