@@ -37,7 +37,7 @@ from adgn.graph.direction import DIRECTIONS, Direction
 
 MOST_HOPS = 10
 _EXACT_ROWS = 3000  # train rows up to which wide features are used as they are
-_PATIENT_WIDTH, _PATIENT = 32, 20_000_000  # features, and nodes times features: all hops
+_PATIENT_WIDTH, _PATIENT = 32, 5_000_000  # features, and nodes times features: all hops
 _ENTRIES = 4_000_000  # of the features of the train rows, at one hop
 _SCREENED = Rows(train=1000, valid=5000, test=0)
 _SCREENED_NARROW = Rows(train=20_000, valid=10_000, test=0)
