@@ -157,7 +157,8 @@ def test_states_that_are_gone_change_nothing(tmp_path, small, monkeypatch):
     assert len(run.history()) == 1
     (tensors,) = run.states.folder.glob("*.safetensors")
     tensors.write_bytes(b"damaged")
-    result = select(study="long", folder=tmp_path, executor=InProcess())
+    with pytest.warns(UserWarning, match=rf"damaged.*{damaged}.* starts again"):
+        result = select(study="long", folder=tmp_path, executor=InProcess())
     assert entries(tmp_path) == small[0]
     assert result.record["runs"] == small[1].record["runs"]
 

@@ -86,7 +86,9 @@ def test_a_run_that_is_there_already_does_not_go_on(tmp_path):
     assert len(RunDirectory(tmp_path).history()) == 4
 
 
-@pytest.mark.parametrize("damage", ["cut off", "missing", "other bytes", "metrics", "everything"])
+@pytest.mark.parametrize(
+    "damage", ["cut off", "missing", "other bytes", "metrics", "configuration", "everything"]
+)
 def test_a_damaged_state_costs_that_run_alone(tmp_path, damage):
     expected = paused(tmp_path / "whole", 4, 8).lines
     folder = tmp_path / "damaged"
@@ -100,11 +102,14 @@ def test_a_damaged_state_costs_that_run_alone(tmp_path, damage):
         (folder / "state" / "manifest.json").write_text("{}")
     elif damage == "metrics":
         (folder / "metrics.jsonl").write_text(json.dumps({"epoch": 1}))
+    elif damage == "configuration":
+        (folder / "config.toml").unlink()
     else:
         for file in folder.rglob("*.*"):
             if file.is_file():
                 file.write_bytes(b"\0")
-    assert paused(folder, 8).lines == expected
+    with pytest.warns(UserWarning, match="damaged starts again"):
+        assert paused(folder, 8).lines == expected
 
 
 def test_a_stop_is_no_pause(tmp_path):

@@ -61,6 +61,24 @@ def test_weights_that_are_not_there_are_trained_again(tiny):
     assert again.record["runs"] == first.record["runs"]
 
 
+@pytest.mark.parametrize("name", ["best.safetensors", "result.json", "config.toml"])
+@pytest.mark.parametrize("how", ["damaged", "lost"])
+def test_a_selected_run_that_is_damaged_is_trained_again(tiny, name, how):
+    first = select(**tiny)
+    (tiny["folder"] / "selection.json").unlink()
+    file = tiny["folder"] / first.record["runs"][1]["folder"] / name
+    if how == "damaged":
+        file.write_bytes(b"damaged")
+    else:
+        file.unlink()
+    if (name, how) == ("result.json", "lost"):  # a run that was stopped: it goes on
+        again = select(**tiny)
+    else:
+        with pytest.warns(UserWarning, match=rf"{name} .*seed-1 starts again"):
+            again = select(**tiny)
+    assert again.record["runs"] == first.record["runs"]
+
+
 def test_a_damaged_result_is_not_overwritten(tiny):
     select(**tiny)
     (tiny["folder"] / "selection.json").write_text("{")

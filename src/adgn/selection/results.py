@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,10 @@ from adgn.selection.definition import StudyDefinition
 from adgn.selection.errors import SelectionError
 from adgn.selection.objective import group_mean, trial_scores
 from adgn.selection.protocols import Run, Summary
-from adgn.selection.replicate import read_scores, replicate
+from adgn.selection.replicate import read_scores, replicate, with_restart
 from adgn.selection.status import ranked, study_status, tie_break
 from adgn.selection.study import kinds, rung_of, trial_key, trial_params
-from adgn.training import ConfigError, RunDirectory, evaluate, shared_data, to_toml
+from adgn.training import ConfigError, evaluate, shared_data, to_toml
 from adgn.training.checkpoint import RUN_AGAIN, write_atomically
 from adgn.training.seeding import resolve_device
 from adgn.training.tasks import task_entry
@@ -180,29 +181,28 @@ def _final_runs(
     trials: Mapping[Run, FrozenTrial],
     progress: Progress | None,
 ) -> dict[Run, dict[str, dict[str, float]]]:
-    """Scores of every selected run; where weights are not there, they are trained again."""
-    places = {run: folder / _run_folder(definition, trial, run) for run, trial in trials.items()}
-    for place in places.values():
-        if not RunDirectory(place).best_file.exists():
-            shutil.rmtree(place, ignore_errors=True)
-    tell = progress or (lambda done, total: None)
+    """Scores of every selected run; where weights are lost or damaged, they are trained again."""
     device = definition.base.device
     try:
         resolve_device(device)
     except ConfigError:  # workers had that GPU, and this machine has none
         device = "cpu"
+
+    def scores_of(run: Run, place: Path) -> dict[str, dict[str, float]]:
+        config = definition.config(trial_params(trials[run]), run)
+        ((_, result),) = replicate([run], lambda _: config, lambda _: place)
+        return {
+            definition.metric_split: read_scores(result["scores"][definition.metric_split]),
+            "test": evaluate(place, ["test"], device=device)["test"],
+        }
+
+    tell = progress or (lambda done, total: None)
     scores: dict[Run, dict[str, dict[str, float]]] = {}
     tell(0, len(trials))
     with shared_data():
-        for run, result in replicate(
-            trials,
-            lambda run: definition.config(trial_params(trials[run]), run),
-            places.__getitem__,
-        ):
-            scores[run] = {
-                definition.metric_split: read_scores(result["scores"][definition.metric_split]),
-                "test": evaluate(places[run], ["test"], device=device)["test"],
-            }
+        for run, trial in trials.items():
+            place = folder / _run_folder(definition, trial, run)
+            scores[run] = with_restart(place, partial(scores_of, run, place))
             tell(len(scores), len(trials))
     return scores
 
