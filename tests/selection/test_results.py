@@ -1,5 +1,6 @@
 import json
 import shutil
+from datetime import timedelta
 
 import pytest
 from optuna.distributions import CategoricalDistribution
@@ -43,6 +44,25 @@ def test_the_test_split_is_looked_at_once(tiny, monkeypatch):
     monkeypatch.setattr("adgn.selection.results.evaluate", None)  # a second look would fail
     assert select(**tiny).record == first.record
     assert (tiny["folder"] / "selection.json").read_bytes() == written
+
+
+def test_the_time_until_a_death_was_noticed_is_not_spent(tiny):
+    select(**{**tiny, "trials": 2})
+    study, _ = StudyFolder("tiny", tiny["folder"]).open()
+    dead, stopped = (
+        create_trial(state=TrialState.FAIL, user_attrs=marks)
+        for marks in ({}, {"interrupted": True})
+    )
+    dead.datetime_start -= timedelta(hours=9)  # the whole program was killed, and went on later
+    stopped.datetime_start -= timedelta(seconds=50)
+    study.add_trials([dead, stopped])
+    crashed = create_trial(state=TrialState.FAIL, user_attrs={"error": "E", "traceback": ""})
+    crashed.datetime_start -= timedelta(seconds=200)
+    study.add_trial(crashed)
+    result = select(**tiny)
+    times = [t.duration for t in study.get_trials() if t.state == TrialState.COMPLETE]
+    spent = 250 + sum(time.total_seconds() for time in times)
+    assert result.record["trial_seconds"] == pytest.approx(spent, abs=0.1)
 
 
 def test_another_selection_later_is_owned_up_to(tiny):

@@ -18,7 +18,7 @@ from adgn.selection.errors import SelectionError
 from adgn.selection.objective import group_mean, trial_scores
 from adgn.selection.protocols import Run, Summary
 from adgn.selection.replicate import read_scores, replicate, with_restart
-from adgn.selection.status import ranked, study_status, tie_break
+from adgn.selection.status import ranked, spent_seconds, study_status, tie_break
 from adgn.selection.study import kinds, rung_of, trial_key, trial_params
 from adgn.training import ConfigError, evaluate, shared_data, to_toml
 from adgn.training.checkpoint import RUN_AGAIN, write_atomically
@@ -105,11 +105,13 @@ def conclude(
         "all splits" if split is None else str(split): trial.number
         for split, trial in chosen.items()
     }
+    times = map(spent_seconds, study.get_trials(deepcopy=False))
+    spent = {"trials": counts, "trial_seconds": round(sum(s for s in times if s is not None), 1)}
     before = _earlier(folder)
     enough = before is not None and (bool(before["test"]) or not evaluate_test)
     if before is not None and enough and before["selected_trials"] == selected:
         if before["trials"] != counts:
-            before = {**before, "trials": counts}
+            before = {**before, **spent}
             _write(folder / "selection.json", before)
         return _result(study, definition, folder, before)
     per_split = definition.protocol.per_split
@@ -120,7 +122,6 @@ def conclude(
         runs = _recorded_runs(definition, trials)
     best = trial_params(chosen[None])
     first = definition.protocol.runs()[0]
-    times = (trial.duration for trial in study.get_trials(deepcopy=False))
     published = task_entry(definition.task).published(definition.config(best, first))
     tested = [] if before is None else list(before["tested_before"])
     if before is not None and before["test"]:
@@ -137,7 +138,7 @@ def conclude(
         "metric": definition.metric,
         "compared_on": definition.metric_split,
         "rule": _rule(definition),
-        "trials": counts,
+        **spent,
         "selected_trials": selected,
         "settings": best,
         "settings_by_split": {
@@ -157,7 +158,6 @@ def conclude(
         ],
         # Looking at the test split again for another selection makes its score less honest.
         "tested_before": tested,
-        "trial_seconds": round(sum(time.total_seconds() for time in times if time is not None), 1),
         "environment": environment(),
     }
     for split, trial in chosen.items():
