@@ -3,7 +3,7 @@ import json
 import pytest
 
 from adgn.selection.paused_runs import curve_epochs, train_to
-from adgn.training import Interrupted, RunDirectory, RunError, resolve_config, train
+from adgn.training import Callback, Interrupted, RunDirectory, RunError, resolve_config, train
 
 TASK = {"name": "graph-transfer", "distance": 2, "train": 24, "val": 6, "test": 6}
 
@@ -49,6 +49,21 @@ def test_a_run_that_paused_is_the_same_bit_for_bit(tmp_path):
     weights = [(tmp_path / name / "best.safetensors").read_bytes() for name in ("paused", "whole")]
     assert weights[0] == weights[1]
     assert seen.facts["epochs"] == epochs
+
+
+def test_a_run_goes_on_from_where_it_paused(tmp_path, monkeypatch):
+    trained = []
+
+    class Count(Callback):
+        def on_epoch(self, trainer, line):
+            trained.append(line["epoch"])
+
+    def counting(config, *, callbacks, **options):
+        return train(config, callbacks=[*callbacks, Count()], **options)
+
+    monkeypatch.setattr("adgn.selection.paused_runs.train", counting)
+    paused(tmp_path, 1, 3, 7)
+    assert trained == [1, 2, 3, 4, 5, 6, 7]
 
 
 def test_a_pause_is_not_the_end(tmp_path):

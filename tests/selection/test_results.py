@@ -10,7 +10,7 @@ from adgn.selection import Protocol, SelectionError, StudyDefinition, StudyFolde
 from adgn.selection.results import choose
 from adgn.selection.storage import open_storage, sqlite_url
 from adgn.selection.study import DEFINITION, start_study
-from adgn.training import read_config, resolve_config, train
+from adgn.training import Callback, read_config, resolve_config, train
 from tests.selection.studies import Nowhere
 
 
@@ -63,6 +63,27 @@ def test_the_time_until_a_death_was_noticed_is_not_spent(tiny):
     times = [t.duration for t in study.get_trials() if t.state == TrialState.COMPLETE]
     spent = 250 + sum(time.total_seconds() for time in times)
     assert result.record["trial_seconds"] == pytest.approx(spent, abs=0.1)
+
+
+def test_only_runs_that_may_be_needed_are_kept(tiny, monkeypatch):
+    """Of those that were the best for a time, only the selected one; and crashes, to go on with."""
+
+    class Crash(Callback):
+        def on_epoch(self, trainer, line):
+            raise OSError("no space left on the device")
+
+    def sometimes(config, *, callbacks, **options):
+        crash = [Crash()] if config.optimizer.lr == 1.0 else []
+        return train(config, callbacks=[*callbacks, *crash], **options)
+
+    monkeypatch.setattr("adgn.selection.replicate.train", sometimes)
+    tiny["space"] = {"optimizer.lr": [1e-9, 0.03, 1.0, 1e30]}  # each better than before, or bad
+    tiny["settings"]["optimizer"] = {"name": "sgd"}
+    result = select(**tiny)
+    assert result.settings == {"optimizer.lr": 0.03}
+    assert (result.counts["complete"], result.counts["failed"]) == (2, 2)
+    files = (tiny["folder"] / "runs").glob("*/seed-0/config.toml")
+    assert {read_config(file)["optimizer"]["lr"] for file in files} == {0.03, 1.0}
 
 
 def test_another_selection_later_is_owned_up_to(tiny):

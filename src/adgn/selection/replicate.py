@@ -111,6 +111,11 @@ def read_scores(scores: Mapping[str, float | None]) -> dict[str, float]:
     return {name: missing(name) if x is None else float(x) for name, x in scores.items()}
 
 
+def key_lock(folder: Path, key: str) -> Path:
+    """The file that is locked while somebody is at the runs of a configuration in a study."""
+    return folder / "locks" / f"{key}.lock"
+
+
 @contextmanager
 def held(file: Path, stop: threading.Event, seconds: float = math.inf) -> Iterator[None]:
     """Holds a lock, so that two workers never write into one run; waits `seconds` at most."""

@@ -167,11 +167,12 @@ def conclude(
         write_atomically(folder / name, text.encode(), RUN_AGAIN)
     _write(folder / "selection.json", record)
     shutil.rmtree(folder / "locks", ignore_errors=True)
-    if definition.rungs:
-        selected_keys = {trial_key(trial, definition) for trial in chosen.values()}
-        for runs_of_one in (folder / "runs").glob("*"):
-            if runs_of_one.name not in selected_keys:
-                shutil.rmtree(runs_of_one, ignore_errors=True)
+    every = kinds(study.get_trials(deepcopy=False), definition)
+    failed = [trial for trial, what in every if what == "failed"]  # a crash may be tried again
+    needed = {trial_key(trial, definition) for trial in (*chosen.values(), *failed)}
+    for runs_of_one in (folder / "runs").glob("*"):
+        if runs_of_one.name not in needed:
+            shutil.rmtree(runs_of_one, ignore_errors=True)
     return _result(study, definition, folder, record)
 
 
