@@ -142,7 +142,9 @@ class Preprocessing:
             directed=graph.directed,
         )
         if plan.names == ("constant",):
-            plan = replace(plan, degrees=_plans(_degrees(graph), chosen, graph.origin))
+            plan = replace(
+                plan, degrees=_plans(_degrees(graph, graph.directed), chosen, graph.origin)
+            )
         blocks, _ = plan._blocks(graph)
         width = sum(features for _, features in blocks)
         entries = count_entries(blocks)
@@ -153,8 +155,15 @@ class Preprocessing:
         """The features of a graph, by what was decided.
 
         Raises:
-            GraphInputError: A column that is needed is not there, or has another type.
+            GraphInputError: A column that is needed is not there, or has another type; or edges
+                have a direction and those of the training graph had none, or the other way round.
         """
+        if graph.num_edges and graph.directed != self.directed:
+            kind, trained = ("directed", "undirected")[:: 1 if graph.directed else -1]
+            raise GraphInputError(
+                f"the edges of {graph.origin} are {kind}; the model was trained with {trained} "
+                f"ones: make the graph with directed={self.directed}"
+            )
         blocks, notes = self._blocks(graph)
         x = assemble(blocks, graph.num_nodes, sparse=self.sparse)
         weight = graph.edge_weight
@@ -259,7 +268,8 @@ class Preprocessing:
         if any(plan.features for plan in self.edge_columns):
             blocks += self._edge_blocks(graph, notes)
         if self.degrees:
-            blocks += _encode(self.degrees, _degrees(graph), graph.origin, notes)
+            degrees = _degrees(graph, self.directed)
+            blocks += _encode(self.degrees, degrees, graph.origin, notes)
         if not sum(features for _, features in blocks):
             blocks = [(Block(dense=np.ones((graph.num_nodes, 1), dtype=np.float32)), 1)]
         return blocks, notes
@@ -380,12 +390,12 @@ def _weight_scale(graph: Graph) -> float | None:
     return scale
 
 
-def _degrees(graph: Graph) -> pa.Table:
+def _degrees(graph: Graph, directed: bool) -> pa.Table:
     """The logarithms of degrees, which every graph has."""
     source, target = (
         np.log1p(np.bincount(end, minlength=graph.num_nodes)) for end in graph.edge_index.numpy()
     )
-    if graph.directed:
+    if directed:
         return pa.table({"log in-degree": target, "log out-degree": source})
     return pa.table({"log degree": target})
 

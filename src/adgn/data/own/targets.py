@@ -217,6 +217,14 @@ def _fit_classes(graph: Graph, table: pa.Table, known: Tensor) -> TargetEncoder:
 
 def _fit_numbers(graph: Graph, table: pa.Table, rows: Tensor) -> TargetEncoder:
     chosen = rows.cpu().numpy()
+    known = [column.is_valid().to_numpy() for column in table.columns]
+    partly = int((np.any(known, axis=0) & ~np.all(known, axis=0)).sum())
+    notes: tuple[str, ...] = ()
+    if partly:
+        notes = (
+            f"target: {partly:,} {graph.level}(s) of {graph.origin} have a value in some of the "
+            f"columns {_quoted(table.column_names)} only; they are not learnt from",
+        )
     means, scales = [], []
     for name in table.column_names:
         numbers = _numbers(table.column(name).combine_chunks(), name, graph)[chosen]
@@ -230,7 +238,7 @@ def _fit_numbers(graph: Graph, table: pa.Table, rows: Tensor) -> TargetEncoder:
         means.append(float(numbers.mean()))
         scales.append(float(numbers.std()))
     return TargetEncoder(
-        "regression", tuple(table.column_names), mean=tuple(means), scale=tuple(scales)
+        "regression", tuple(table.column_names), (), tuple(means), tuple(scales), notes
     )
 
 
