@@ -375,7 +375,9 @@ def test_a_prediction_does_without_the_target_and_not_without_ids(tmp_path):
     for graphs in (None, {"molecule": [1, 2]}):
         new = Graph.from_tables(atoms, bonds, graphs=graphs, **reading)
         assert (new.level, new.num_rows, new.target) == ("graph", 2, None)
-    with pytest.raises(GraphInputError, match=r"no column 'id', the id column .* Did you mean 'Id'"):
+    with pytest.raises(
+        GraphInputError, match=r"no column 'id', the id column .* Did you mean 'Id'"
+    ):
         Graph.from_tables({"molecule": [1], "Id": [1], "z": [6]}, None, **reading)
 
 

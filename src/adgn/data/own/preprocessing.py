@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import scipy.sparse
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -173,7 +174,9 @@ class Preprocessing:
             )
             weight = None
         elif self.weight_scale is not None:
-            if weight is None:
+            if weight is None and not graph.num_edges:
+                weight = torch.empty(0)
+            elif weight is None:
                 raise GraphInputError(
                     f"{graph.origin} has no edge weights; the model was trained with them: name "
                     "their column, weight='…'"

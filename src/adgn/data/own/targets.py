@@ -1,7 +1,7 @@
 """Targets as numbers that a loss takes, and predictions as values of the user."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -133,6 +133,24 @@ class TargetEncoder:
         numbers = array.reshape(len(array), len(self.names)).astype(np.float64)
         result: np.ndarray[Any, Any] = numbers * np.array(self.scale) + np.array(self.mean)
         return result
+
+    def with_classes_of(self, graph: Graph) -> "TargetEncoder":
+        """The encoder with those classes of a graph that it does not know, after its own.
+
+        Example:
+            >>> graph = Graph.from_arrays([[0.0]] * 2, [[0], [1]], y=["cat", "cow"])
+            >>> encoder = TargetEncoder("classification", ("y",), ("cat", "dog"))
+            >>> encoder.with_classes_of(graph).classes
+            ('cat', 'dog', 'cow')
+        """
+        if graph.target is None or not self.classes:
+            return self
+        column = graph.target.column(self.names[0]).combine_chunks()
+        labels = _as_labels(column, isinstance(self.classes[0], str)).drop_null()
+        if labels.type != pa.array(self.classes).type:
+            return self
+        new = [label for label in pc.unique(labels).to_pylist() if label not in self.classes]
+        return replace(self, classes=(*self.classes, *new))
 
     def to_json(self) -> dict[str, Any]:
         """All of it in types that JSON has."""
