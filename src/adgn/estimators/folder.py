@@ -182,8 +182,8 @@ def _read(path: Path) -> bytes:
         return read_file(path)
     except (FileNotFoundError, NotADirectoryError):
         raise ModelFolderError(
-            f"{path.parent} is no model folder: it has no {path.name}; write one with "
-            "estimator.save(path)"
+            f"{path.parent} is no model folder: it has no {path.name}; `adgn fit` and "
+            "estimator.save(path) write one"
         ) from None
     except OSError as error:
         raise ModelFolderError(f"{path} cannot be read: {error.strerror or error}") from error
