@@ -207,7 +207,7 @@ def _arrow_table(source: Any, argument: str) -> pa.Table:
                 f"{argument} is {_article(type(source).__name__)}; give a path, a table that "
                 "speaks Arrow (pandas, polars, pyarrow, DuckDB), or a dictionary of columns"
             )
-    except (pa.ArrowException, TypeError) as error:
+    except (pa.ArrowException, TypeError, OverflowError) as error:
         raise GraphInputError(
             f"{argument} cannot be read as a table: {error}. Give each column values of one type"
         ) from None
