@@ -381,6 +381,17 @@ def test_a_prediction_does_without_the_target_and_not_without_ids(tmp_path):
         Graph.from_tables({"molecule": [1], "Id": [1], "z": [6]}, None, **reading)
 
 
+def test_columns_for_splits_are_not_needed_and_no_features_of_a_prediction():
+    nodes = {"id": [0, 1], "v": [1.0, 2.0], "when": [1, 2], "part": ["train", "test"]}
+    edges = {"source": [0], "target": [1], "when": [3]}
+    reading = Graph.from_tables(nodes, edges, time="when", split="part", directed=True).reading
+    new = Graph.from_tables({**nodes, "part": ["later", "now"]}, edges, **reading)
+    assert (new.time, new.split) == (None, None)
+    assert new.node_columns.column_names == ["v"]
+    assert new.edge_columns.column_names == ["when"]
+    assert Graph.from_tables({"id": [0], "v": [1.0]}, None, **reading).num_nodes == 1
+
+
 def test_times_are_ordered_in_time_or_refused(tmp_path):
     nodes = {"id": [0, 1, 2], "when": ["2024-01-31", None, "2023-12-01 10:30"]}
     edges = {"source": [0], "target": [1]}

@@ -32,8 +32,7 @@ def read_graphs(
     if key != options.graph:
         notes.append(f"{table.label}: the first column, {key!r}, is taken as the id of graphs")
     check_columns("target_column", options.targets, table.names, table.label)
-    roles = {"groups": options.groups, "time": options.time, "split": options.split}
-    named = {role: name for role, name in roles.items() if name}
+    named = options.for_splits
     for role, name in named.items():
         check_columns(role, [name], table.names, table.label)
     used = list(dict.fromkeys([key, *options.targets, *named.values()]))

@@ -59,6 +59,16 @@ class TableOptions:
             [self.target_column] if isinstance(self.target_column, str) else [*self.target_column]
         )
 
+    @property
+    def for_splits(self) -> dict[str, str]:
+        """The columns that decide how rows are split, which a prediction does not do."""
+        roles = {"groups": self.groups, "time": self.time, "split": self.split}
+        return {
+            role: name
+            for role, name in roles.items()
+            if name is not None and not self.for_prediction
+        }
+
 
 @dataclass(frozen=True)
 class Nodes:
@@ -92,8 +102,7 @@ def read_nodes(table: Table, options: TableOptions, *, has_graph_table: bool) ->
         has_graph_table: Whether targets and columns for splits are in another table.
     """
     id_column, notes = find_id(options.id, table.names, table.label)
-    roles = {"groups": options.groups, "time": options.time, "split": options.split}
-    named = {} if has_graph_table else {role: name for role, name in roles.items() if name}
+    named = {} if has_graph_table else options.for_splits
     targets = [] if has_graph_table else options.targets
     for role, name in named.items():
         check_columns(role, [name], table.names, table.label)
@@ -101,8 +110,10 @@ def read_nodes(table: Table, options: TableOptions, *, has_graph_table: bool) ->
     if options.graph is not None:
         check_columns("graph", [options.graph], table.names, table.label)
     taken = [id_column, *targets, *named.values(), *([options.graph] if options.graph else [])]
-    told = [*options.targets, *(name for name in roles.values() if name)]
+    told = [*options.targets, *options.for_splits.values()]
     answers = [name for name in told if has_graph_table and name in table.names]
+    if options.for_prediction:  # which splits nothing; nor are they features
+        taken += [n for n in (options.groups, options.time, options.split) if n in table.names]
     if answers:
         # Left in, the target of a graph would be a feature of its nodes.
         names = ", ".join(map(repr, answers))
