@@ -3,7 +3,7 @@ import torch
 
 from adgn import Graph, GraphClassifier, NodeClassifier, NodeRegressor
 from adgn.data import GraphInputError
-from adgn.estimators.explanation import _ridge_norms
+from adgn.estimators.explanation import _one_graph, _ridge_norms
 from adgn.estimators.hops import HopView
 from adgn.estimators.inputs import Inputs
 from adgn.estimators.ridge import RidgeModel
@@ -46,8 +46,22 @@ def test_a_whole_graph_depends_on_its_own_nodes():
     model = GraphClassifier(settings={"loop": {"max_epochs": 2}}).fit(graphs)
     explanation = model.explain(3)
     own = (graphs.graph_of_node == 3).nonzero().view(-1).tolist()
-    assert set(explanation.nodes.to_pylist()) <= set(own)
+    assert set(explanation.nodes.to_pylist()) == set(own)
     assert float(explanation.share.sum()) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_one_graph_is_cut_out(sparse):
+    x = torch.arange(14.0).view(7, 2)
+    edges = torch.tensor([[0, 4, 3, 6], [1, 3, 4, 5]])
+    given = x.to_sparse_csr() if sparse else x
+    one = _one_graph(
+        Inputs(given, edges, torch.arange(4.0), node_ptr=torch.tensor([0, 3, 5, 7])), 3, 5
+    )
+    assert (one.x.to_dense() if sparse else one.x).tolist() == x[3:5].tolist()
+    assert one.edge_index.tolist() == [[1, 0], [0, 1]]
+    assert one.edge_weight.tolist() == [1.0, 2.0]
+    assert (one.num_nodes, one.num_rows) == (2, 1)
 
 
 def test_an_id_of_several_graphs_is_asked_for_with_the_graph():

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from adgn.analysis import hops_to, sensitivity
 from adgn.data import Graph
+from adgn.data.features import csr_from_scipy, csr_to_scipy
 from adgn.estimators.hops import NORMALIZATION, HopView
 from adgn.estimators.inputs import Inputs
 from adgn.estimators.members import Member
@@ -60,9 +61,10 @@ def explain_row(
 
     Of a network it is $\|\partial\mathbf{x}_v(L) / \partial\mathbf{x}_u(0)\|$ of
     [`sensitivity`][adgn.analysis.sensitivity]; of a closed-form model
-    $\|\sum_k (\mathbf{P}^k)_{vu} \mathbf{W}_k\|$, its derivative. Of a whole graph it is the mean
-    over the graph's nodes $v$, or the derivative with respect to their mean and sum. Each model's
-    is divided by its sum over all nodes and counts as much as the model does in the average.
+    $\|\sum_k (\mathbf{P}^k)_{vu} \mathbf{W}_k\|$, its derivative. Of a whole graph it is, for a
+    network, the mean over the graph's nodes $v$; for a closed-form model, the derivative of the
+    graph's output. Each model's is divided by its sum over all nodes and counts as much as the
+    model does in the average.
 
     Args:
         graph: The graph.
@@ -72,10 +74,11 @@ def explain_row(
         place: The position of the row.
         probes: Random probes of a network's sensitivity; `None`: exactly.
     """
+    first, nodes = 0, [place]
+    if inputs.node_ptr is not None:  # all nodes of the graph are heard by the readout, no others
+        first, last = inputs.node_ptr[place : place + 2].tolist()
+        inputs, nodes = _one_graph(inputs, first, last), list(range(last - first))
     total = torch.zeros(inputs.num_nodes, dtype=torch.double)
-    nodes = [place]
-    if inputs.node_ptr is not None:  # all nodes of the graph are heard by the readout
-        nodes = list(range(*inputs.node_ptr[place : place + 2].tolist()))
     distance = torch.full((inputs.num_nodes,), -1)
     for member in members:
         total += member.weight * _shares(member, inputs, nodes, probes)
@@ -90,8 +93,19 @@ def explain_row(
     order = total.argsort(descending=True, stable=True)
     order = order[total[order] > 0]
     share = total[order] / total.sum() if order.numel() else total[order]
-    ids = graph.ids.take(pa.array(order.numpy()))
+    ids = graph.ids.take(pa.array((first + order).numpy()))
     return Explanation(row_name(graph, place), average[place], ids, share, distance[order])
+
+
+def _one_graph(inputs: Inputs, first: int, last: int) -> Inputs:
+    """The inputs of the graph with these nodes alone."""
+    x = inputs.x
+    sparse = x.layout == torch.sparse_csr
+    x = csr_from_scipy(csr_to_scipy(x)[first:last]) if sparse else x[first:last]
+    own = (inputs.edge_index[0] >= first) & (inputs.edge_index[0] < last)
+    weight = None if inputs.edge_weight is None else inputs.edge_weight[own]
+    edges = (inputs.edge_index[:, own] - first).contiguous()
+    return Inputs(x, edges, weight, inputs.directed, torch.tensor([0, last - first]))
 
 
 def _shares(member: Member, inputs: Inputs, nodes: Sequence[int], probes: int | None) -> Tensor:
