@@ -392,6 +392,22 @@ def test_columns_for_splits_are_not_needed_and_no_features_of_a_prediction():
     assert Graph.from_tables({"id": [0], "v": [1.0]}, None, **reading).num_nodes == 1
 
 
+def test_new_nodes_may_be_without_edges():
+    nodes = {"id": [0, 1, 2], "v": [1.0, 2.0, 4.0]}
+    edges = {"source": [0, 1], "target": [1, 2], "weight": [1.0, 2.0], "kind": [3.0, 4.0]}
+    graph = Graph.from_tables(nodes, edges, directed=True)
+    plan = Preprocessing.fit(graph)
+    empty = pa.table(edges).slice(0, 0)
+    for none in (None, empty):
+        new = Graph.from_tables(nodes, none, **graph.reading)
+        features = plan.transform(new)
+        assert features.x.shape == (3, len(plan.names)) == (3, 3)
+        assert features.x[:, 1:].count_nonzero() == 0
+        assert features.edge_weight.tolist() == []
+    with pytest.raises(GraphInputError, match="header and no rows"):
+        Graph.from_tables(nodes, empty, directed=True)
+
+
 def test_times_are_ordered_in_time_or_refused(tmp_path):
     nodes = {"id": [0, 1, 2], "when": ["2024-01-31", None, "2023-12-01 10:30"]}
     edges = {"source": [0], "target": [1]}

@@ -45,6 +45,8 @@ def read_edges(
     kept = [n for n in table.names if n not in {*taken, *options.ignore}]
     named_ids = {source, target, *([graph] if graph else [])}
     data = read_columns(table, [*taken, *kept], named_ids, options.categories)
+    if not data.num_rows and options.for_prediction:
+        return read_edges(None, nodes, options)
     if not data.num_rows:
         raise GraphInputError(
             f"{table.label} has a header and no rows: a graph without edges. Give edges=None to go "

@@ -279,6 +279,10 @@ class Preprocessing:
 
     def _edge_blocks(self, graph: Graph, notes: list[str]) -> Blocks:
         """Means over the edges of a node, on each of the sides that are told apart."""
+        if graph.edge_columns is None and not graph.num_edges:
+            width = sum(len(plan.features) for plan in self.edge_columns)
+            none = Block(dense=np.zeros((graph.num_nodes, width), dtype=np.float32))
+            return [(none, width) for _ in _sides(self.directed)]
         if graph.edge_columns is None or graph.edge_ends is None:
             raise GraphInputError(
                 f"{graph.origin} has no columns of edges; the model was trained with "
