@@ -128,11 +128,11 @@ def _normalised(norms: Tensor) -> Tensor:
 
 def _ridge_norms(model: RidgeModel, inputs: Inputs, nodes: Sequence[int]) -> Tensor:
     """The norm over outputs and features of a row's derivative, for each node."""
-    blocks = model.weight.view(model.view.hops + 1, -1, model.weight.size(1)).double()
+    reach = _powers(model.view, inputs, nodes)  # [hops + 1, N]
+    blocks = model.weight.view(len(reach), -1, model.weight.size(1)).double()
     if inputs.node_ptr is not None:  # of each hop the mean, the sum and the number of nodes
         width = blocks.size(1) // 2
         blocks = blocks[:, :width] / len(nodes) + blocks[:, width : 2 * width]
-    reach = _powers(model.view, inputs, nodes)  # [hops + 1, N]
     gram = torch.einsum("aij,bij->ab", blocks, blocks)
     squared = torch.einsum("an,ab,bn->n", reach, gram, reach)
     return squared.clamp(min=0).sqrt()
