@@ -42,28 +42,29 @@ $\\sigma$ the option `act`. Memory is what a layer keeps for the backward pass, 
 its parameters. The operator of a graph is built once and not per layer or step.
 """
 
+HEARD = [
+    ["`in`", "the sources of its incoming edges, as in PyG and in the paper; the default"],
+    ["`out`", "the targets of its outgoing edges"],
+    ["`undirected`", "all of them, each once, with the mean weight of edges that become one"],
+    ["`both`", "all of them, with weights for each direction: a layer for `in` plus one for `out`"],
+]
 LISTENING = """\
-The option `direction` says along which edges a node listens:
-
-| `direction` | a node hears | operator |
-| --- | --- | --- |
-| `in` (default, as in PyG and in the paper) | the sources of its incoming edges | that of the graph |
-| `out` | the targets of its outgoing edges | that of the graph with all edges reversed |
-| `undirected` | all of them, each once; edges that become one have the mean of their weights | that of the union of edges and their reverses |
-| `both` | both, with weights for each direction | those of `in` and `out`; the two layers are added |
-
-- A normalisation is that of the turned graph: $\\hat{d}$ counts outgoing edges for `out`, so that GCN's operator is not the
-  transpose of the other.
-- `both` is the layer of [directed graph networks](https://arxiv.org/abs/2305.10498), PyG's `DirGNNConv`: for A-DGN
-  $\\Phi = \\mathbf{A} \\mathbf{X} \\mathbf{V}_{\\mathrm{in}}^\\top + \\mathbf{A}^\\top \\mathbf{X} \\mathbf{V}_{\\mathrm{out}}^\\top$
-  with `phi="sum"`. GGNN adds the messages before its GRU. GCNII and GRAND take the mean of both layers, for the sum would double what they
-  pass on as it is. `appnp`, `dagnn` and `dgc` have no weights that could differ and do not take `both`; `mlp` hears nothing.
-- On a graph whose edges are all there in both directions `in`, `out` and `undirected` are the same, and `both` is the same family of
-  functions for A-DGN with `sum` and `gcn`, for GCN and for GGNN, with weights that are added.
-- What the paper shows of A-DGN's Jacobian holds in all directions, for it speaks of a node's own state.
-- An edge list is turned once per graph, like all operators; `out` shares the arrays that `in` keeps for its gradient.
-- Settings: `adgn train chameleon --set model.direction=out`, and `model.direction = ["in", "out", "both"]` in a
-  [search space](selection.md#spaces). Settings, weights and results without the option have `in`.
+- A normalisation is that of the turned graph: $\\hat{d}$ counts outgoing edges for `out`, so that
+  GCN's operator for `out` is not the transpose of the other.
+- `both` is the layer of [directed graph networks](https://arxiv.org/abs/2305.10498), PyG's
+  `DirGNNConv`. For A-DGN with `phi="sum"`
+  $\\Phi = \\mathbf{A} \\mathbf{X} \\mathbf{V}_1^\\top + \\mathbf{A}^\\top \\mathbf{X}
+  \\mathbf{V}_2^\\top$. GGNN adds the messages before its GRU. GCNII and GRAND take the mean of both
+  layers, for the sum would double what they pass on as it is. `appnp`, `dagnn` and `dgc` have no
+  weights that could differ and do not take `both`; `mlp` hears nothing.
+- On a graph whose edges are all there in both directions, `in`, `out` and `undirected` are the
+  same. `both` then has more weights than it needs: for A-DGN with `sum` or `gcn`, GCN and GGNN those
+  of both directions are added.
+- What the paper shows of A-DGN's Jacobian holds in all directions: it is about a node's own state.
+- An edge list is turned once per graph; `out` uses the arrays that `in` keeps for its gradient.
+- From the command line: `adgn train chameleon --set model.direction=out`. In a
+  [search space](selection.md#spaces): `model.direction = ["in", "out", "both"]`. Settings, weights
+  and results without the option have `in`.
 """
 
 SPACES = """\
@@ -75,7 +76,7 @@ The number of layers for trees is their depth; A-DGN has one more.
 
 def render(specs: list[ModelSpec], figures: dict[str, Any], turned: dict[str, Any]) -> str:
     """The whole page."""
-    parts = [HEAD, overview(specs), "## Directions\n", LISTENING, directions(turned)]
+    parts = [HEAD, overview(specs), "## Directions\n", listening(turned)]
     parts += ["## Measured\n", measured(figures)]
     parts += ["## Each model\n", SPACES, *(section(spec) for spec in specs)]
     return "\n".join(parts)
@@ -136,8 +137,8 @@ def measured(figures: dict[str, Any]) -> str:
     return text + "\n" + markdown_table(head, rows)
 
 
-def directions(figures: dict[str, Any]) -> str:
-    """What benchmarks/directions.py found."""
+def listening(figures: dict[str, Any]) -> str:
+    """What the option `direction` means, and what benchmarks/directions.py found."""
     graph = figures["graph"]
     text = (
         f"Processor time of a training step on Chameleon ({graph['nodes']} nodes, {graph['edges']} "
@@ -159,7 +160,8 @@ def directions(figures: dict[str, Any]) -> str:
     head = ["Direction"]
     for phi in kinds:
         head += [f"`phi={phi}`, ms", "× `in`"]
-    return text + "\n" + markdown_table(head, rows)
+    heard = markdown_table(["`direction`", "a node hears"], HEARD)
+    return "\n".join([heard, LISTENING, text, markdown_table(head, rows)])
 
 
 def section(spec: ModelSpec) -> str:
