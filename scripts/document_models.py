@@ -58,8 +58,8 @@ LISTENING = """\
   layers, for the sum would double what they pass on as it is. `appnp`, `dagnn` and `dgc` have no
   weights that could differ and do not take `both`; `mlp` hears nothing.
 - On a graph whose edges are all there in both directions, `in`, `out` and `undirected` are the
-  same. `both` then has more weights than it needs: for A-DGN with `sum` or `gcn`, GCN and GGNN those
-  of both directions are added.
+  same. `both` then has more weights than it needs: A-DGN with `sum` or `gcn`, GCN and GGNN add
+  those of both directions.
 - What the paper shows of A-DGN's Jacobian holds in all directions: it is about a node's own state.
 - An edge list is turned once per graph; `out` uses the arrays that `in` keeps for its gradient.
 - From the command line: `adgn train chameleon --set model.direction=out`. In a
