@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from adgn.graph.checks import check_finite, check_positive
-from adgn.nn.integrators import step
+from adgn.nn.integrators import EULER
 
 # Rounding of the eigenvalues must not decide whether a marginal case counts as stable.
 TOLERANCE = 1e-9
@@ -20,7 +20,8 @@ def amplification(eigenvalues: Tensor, epsilon: float) -> Tensor:
         tensor([1.0000, 1.4142])
     """
     check_positive("epsilon", epsilon)
-    return step(lambda y: eigenvalues * y, torch.ones_like(eigenvalues), epsilon).abs()
+    grown, _ = EULER.step(lambda y: eigenvalues * y, torch.ones_like(eigenvalues), epsilon)
+    return grown.abs()
 
 
 def largest_stable_step(eigenvalues: Tensor) -> float:
