@@ -1,5 +1,6 @@
 """Equations with the unknown on both sides, and the gradients of their solutions."""
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -101,7 +102,7 @@ def _newton(
         def times(v: Tensor, k: Tensor = k, new: Tensor = new) -> Tensor:
             if linear:
                 return v - (step(k + v) - new)
-            width = float(torch.finfo(k.dtype).eps) ** 0.5 * (1 + float(k.norm())) / float(v.norm())
+            width = math.sqrt(torch.finfo(k.dtype).eps) * (1 + float(k.norm())) / float(v.norm())
             return v - (step(k + width * v) - new) / width
 
         moved, used = _gmres(times, residual, _INNER, min(_DIRECTIONS, left))
