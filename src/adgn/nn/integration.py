@@ -5,7 +5,6 @@ a backward pass written by hand, by the native kernels or by torch. It falls bac
 for all that only the plain loop can do.
 """
 
-import functools
 import itertools
 import weakref
 from collections.abc import Callable
@@ -139,13 +138,19 @@ def _fields(
 ) -> Callable[[int], VectorField]:
     """The right-hand side of each step; the same object for steps with the same weights."""
 
-    @functools.cache
-    def of_set(number: int) -> VectorField:
-        w_self, w_neigh, bias = weights.of_step(number)
-        learned = (w_neigh, *(one.value for one in operators_of(operator)))
-        return VectorField(w_self, lambda x: operator @ (x @ w_neigh.t()), bias, act, learned)
+    known: dict[int, VectorField] = {}
 
-    return of_set if weights.w_self.size(0) > 1 else lambda number: of_set(0)
+    def of_step(number: int) -> VectorField:
+        which = number if weights.w_self.size(0) > 1 else 0
+        if which not in known:
+            w_self, w_neigh, bias = weights.of_step(which)
+            learned = (w_neigh, *(one.value for one in operators_of(operator)))
+            known[which] = VectorField(
+                w_self, lambda x: operator @ (x @ w_neigh.t()), bias, act, learned
+            )
+        return known[which]
+
+    return of_step
 
 
 def _check_shapes(
