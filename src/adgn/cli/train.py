@@ -266,4 +266,6 @@ def published_text(value: "PublishedValue") -> str:
     """A line about what the paper reports."""
     spread = "" if value.std is None else f" ± {value.std:.4f}"
     column = f", column {value.column!r}" if value.table == "graph_property_prediction" else ""
-    return f"published ({value.row}{column}): {value.metric} {value.mean:.4f}{spread}"
+    told = value.direction not in (None, "any", "in")
+    direction = f", direction {value.direction!r}" if told else ""
+    return f"published ({value.row}{column}{direction}): {value.metric} {value.mean:.4f}{spread}"

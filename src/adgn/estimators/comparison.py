@@ -202,7 +202,7 @@ def _gcn(problem: Problem, inputs: Inputs) -> Tensor:
         name: problem.settings[name] for name in ("loop", "stopping") if name in problem.settings
     }
     attempt = train_candidate(
-        replace(problem, settings=own), Candidate("gcn", "both", _GCN, settings)
+        replace(problem, settings=own), Candidate("gcn", "undirected", _GCN, settings)
     )
     if attempt.member is None:
         return _constant(problem, inputs)

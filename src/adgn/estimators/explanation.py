@@ -15,10 +15,11 @@ from adgn.data import Graph
 from adgn.data.features import csr_from_scipy, csr_to_scipy
 from adgn.estimators.hops import NORMALIZATION, HopView
 from adgn.estimators.inputs import Inputs
-from adgn.estimators.members import Member
+from adgn.estimators.members import Member, NetworkModel
 from adgn.estimators.ridge import RidgeModel
 from adgn.estimators.rows import row_name
-from adgn.graph import graph_operator
+from adgn.graph import Direction, OperatorDirection, graph_operator
+from adgn.nn.base import direction_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,9 +84,8 @@ def explain_row(
     for member in members:
         total += member.weight * _shares(member, inputs, nodes, probes)
         if inputs.node_ptr is None:
-            model = member.model
-            direction = model.view.direction if isinstance(model, RidgeModel) else model.direction
-            hops = hops_to(place, inputs.edges(direction)[0], inputs.num_nodes)
+            direction, heard = _directions(member.model)
+            hops = hops_to(place, inputs.edges(direction)[0], inputs.num_nodes, heard)
             nearer = (hops >= 0) & ((distance < 0) | (hops < distance))
             distance = torch.where(nearer, hops, distance)
         else:
@@ -106,6 +106,13 @@ def _one_graph(inputs: Inputs, first: int, last: int) -> Inputs:
     weight = None if inputs.edge_weight is None else inputs.edge_weight[own]
     edges = (inputs.edge_index[:, own] - first).contiguous()
     return Inputs(x, edges, weight, inputs.directed, torch.tensor([0, last - first]))
+
+
+def _directions(model: NetworkModel | RidgeModel) -> tuple[OperatorDirection, Direction]:
+    """How edges are turned for a model, and where its network listens on these."""
+    if isinstance(model, RidgeModel):
+        return model.view.direction, "in"
+    return model.direction, direction_of(model.network)
 
 
 def _shares(member: Member, inputs: Inputs, nodes: Sequence[int], probes: int | None) -> Tensor:

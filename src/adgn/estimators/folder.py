@@ -22,6 +22,7 @@ from adgn._util.files import finite_or_none, parse_json, read_file, write_file
 from adgn._version import __version__
 from adgn.data import Preprocessing, TargetEncoder
 from adgn.estimators.card import model_card
+from adgn.estimators.inputs import direction_read
 from adgn.estimators.members import member_from
 from adgn.estimators.quality import Quality
 from adgn.estimators.rows import plain
@@ -141,9 +142,11 @@ def load(path: str | Path) -> "GraphEstimator":
         if sha256(data) != config["weights_sha256"]:
             raise ValueError(f"{_WEIGHTS} does not have the checksum that it was written with")
         tensors = load_tensors(data)
-        parameters = config["parameters"]
+        parameters = dict(config["parameters"])
         if isinstance(parameters.get("class_weight"), list):
             parameters["class_weight"] = dict(parameters["class_weight"])
+        if parameters.get("direction") is not None:
+            parameters["direction"] = direction_read(parameters["direction"])
         estimator: GraphEstimator = ESTIMATORS[config["estimator"]](**parameters)
         estimator.members_ = []
         for number, about in enumerate(config["members"]):

@@ -15,11 +15,12 @@ from adgn._util.environment import NotEnoughMemoryError
 from adgn.data import TargetEncoder
 from adgn.estimators.candidates import Candidate, search_space
 from adgn.estimators.hops import HopView
-from adgn.estimators.inputs import Direction, Inputs
+from adgn.estimators.inputs import Inputs
 from adgn.estimators.members import Member, NetworkModel
 from adgn.estimators.quality import METRICS, Quality
 from adgn.estimators.ridge import fit_ridge
 from adgn.estimators.splits import Parts
+from adgn.graph import OperatorDirection
 from adgn.nn import GraphNetwork
 from adgn.selection.definition import StudyDefinition
 from adgn.selection.protocols import Protocol, Run
@@ -83,7 +84,7 @@ class Problem:
         """What is worth saying about target, rows and features."""
         return (*self.encoder.notes, *self.parts.notes, *self.inputs.notes)
 
-    def data(self, direction: Direction) -> OwnData:
+    def data(self, direction: OperatorDirection) -> OwnData:
         """The data for networks that listen in a direction."""
         edges, weight = self.inputs.edges(direction)
         return OwnData(

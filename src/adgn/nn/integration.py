@@ -7,6 +7,7 @@ for all that only the plain loop can do.
 
 import itertools
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,35 +15,33 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from adgn.graph import EdgeOperator, Operator, SparseOperator, graph_operator
+from adgn.graph import EdgeOperator, GraphOperator, TwoWayOperator, graph_operator
 from adgn.graph.checks import check_choice, check_count, check_finite
 from adgn.graph.native.library import DTYPES, native_library, setting
+from adgn.graph.two_way import compiled_graph, operators_of
 from adgn.nn.base import Activation, KnownActivation, known_activation
-from adgn.nn.integrators import (
-    EULER,
+from adgn.nn.integrators import EULER, Integrator, VectorField, resolve_integrator
+from adgn.nn.steppers import (
     MEMORIES,
-    Integrator,
     Memory,
     NativeStepper,
     Stepper,
     TorchStepper,
-    VectorField,
     Weights,
+    check_memory,
     checkpoint_interval,
     checkpointed,
-    resolve_integrator,
     split_steps,
-    step,
     unsupported_reason,
 )
 
-# For tanh the states are kept before each so many steps, see `adgn.nn.integrators`.
+# For tanh the states are kept before each so many steps, see `adgn.nn.steppers`.
 REVERSIBLE_STEPS = 16
 
 
 def integrate(
     x: Tensor,
-    operator: Operator,
+    operator: GraphOperator,
     w_self: Tensor,
     w_neigh: Tensor,
     bias: Tensor | None,
@@ -61,18 +60,20 @@ def integrate(
         + \mathbf{b}_k\right)
     $$
 
-    For tanh, relu and the identity this is one autograd node. The native kernels serve where they
-    can (see `adgn.graph.backend`), torch elsewhere; `torch.compile` keeps it as one operation.
-    Other activations and integrators, learned edge weights, autocast, `torch.func` transforms,
-    forward-mode and higher derivatives, `torch.export` and `torch.jit.trace` take the plain loop,
-    in which the `memory` option works for all but the transforms, forward mode and tracing.
+    That is forward Euler. For tanh, relu and the identity this is one autograd node. The native
+    kernels serve where they can (see `adgn.graph.backend`), torch elsewhere; `torch.compile` keeps
+    it as one operation. Other activations and integrators, learned edge weights, autocast,
+    `torch.func` transforms, forward-mode and higher derivatives, `torch.export` and
+    `torch.jit.trace` take the plain loop, in which the `memory` option works for all but the
+    transforms, forward mode and tracing.
 
     Args:
         x: States, `[..., N, d]`.
-        operator: The graph $\mathbf{A}$, `[N, N]`.
+        operator: The graph $\mathbf{A}$, `[N, N]`; or both directions of it, for $\mathbf{A}
+            \mathbf{X} \mathbf{V}^\top$ of each.
         w_self: $\mathbf{M} = \mathbf{W} - \mathbf{W}^\top - \gamma \mathbf{I}$, `[K, d, d]`:
             K = 1 set of weights for all steps, or K = `num_steps`.
-        w_neigh: $\mathbf{V}$, `[K, d, d]`.
+        w_neigh: $\mathbf{V}$, `[K, d, d]`; for both directions one above the other, `[K, 2 d, d]`.
         bias: $\mathbf{b}$, `[K, d]`, or `None`.
         epsilon: The step size.
         act: $\sigma$; `None` is the identity.
@@ -81,32 +82,34 @@ def integrate(
             `"checkpoint"` keeps the states of every $\sqrt{L}$-th of the $L$ steps and
             computes the steps between a second time: memory for $2 \sqrt{L}$ steps, for about a
             third more time.
-        integrator: A name or a table, see `adgn.nn.integrators`; others than forward Euler take the
-            plain loop.
+        integrator: A name or an integrator, see `adgn.nn.integrators`. Those that add up rates
+            (Runge-Kutta, Adams-Bashforth) run in the native kernels, or as the plain loop; forward
+            Euler has a backward pass by hand in torch too. Others take the plain loop.
     """
     _check_shapes(x, operator, w_self, w_neigh, bias, num_steps)
     check_choice("memory", memory, MEMORIES)
-    table = resolve_integrator(integrator)
+    scheme = resolve_integrator(integrator)
+    check_memory(memory, scheme)
     activation = known_activation(act)
     weights = Weights(w_self, w_neigh, bias)
-    reason = _fallback_reason(x, operator, weights, activation, table)
+    reason = _fallback_reason(x, operator, weights, activation, scheme)
     if activation is None or reason is not None:
         if setting() == "native":
             raise _not_served(reason)
 
+        fields = _fields(operator, weights, act)
+
         def some_steps(x: Tensor, first: int, last: int) -> Tensor:
-            for number in range(first, last):
-                x = step(_field(operator, weights, number, act), x, epsilon, table)
-            return x
+            return scheme.advance(fields, x, epsilon, first, last)
 
         return checkpointed(some_steps, x, num_steps, memory, lambda first, last: [act])
     keep = torch.is_grad_enabled() and any(t.requires_grad for t in (x, *weights.tensors()))
-    if isinstance(operator, EdgeOperator):
-        assert operator.graph is not None  # else `_fallback_reason` had given one
+    graph = compiled_graph(operator)
+    if graph is not None:
         settings = (epsilon, activation, num_steps, memory, keep)
-        states: Tensor = integrate_op(x, w_self, w_neigh, bias, *operator.graph, *settings)[0]
+        states: Tensor = integrate_op(x, w_self, w_neigh, bias, *graph, *settings)[0]
         return states
-    run = Run.plan(x, operator, weights, epsilon, activation, num_steps, memory)
+    run = Run.plan(x, operator, weights, epsilon, activation, num_steps, memory, scheme)
     if not keep:
         return run.forward(x, weights.readable(), keep=False)[0]
     result: Tensor = _Integrate.apply(x, w_self, w_neigh, bias, run)  # type: ignore[no-untyped-call]
@@ -115,7 +118,7 @@ def integrate(
 
 def integrate_reference(
     x: Tensor,
-    operator: Operator,
+    operator: GraphOperator,
     w_self: Tensor,
     w_neigh: Tensor,
     bias: Tensor | None,
@@ -123,24 +126,36 @@ def integrate_reference(
     epsilon: float,
     act: Activation | None,
     num_steps: int,
+    integrator: Integrator = EULER,
 ) -> Tensor:
-    """The same by forward Euler as a plain loop; `integrate` is tested against it."""
-    for number in range(num_steps):
-        field = _field(operator, Weights(w_self, w_neigh, bias), number, act)
-        x = step(field, x, epsilon)
-    return x
+    """The same as a plain loop; `integrate` is tested against it."""
+    fields = _fields(operator, Weights(w_self, w_neigh, bias), act)
+    return integrator.advance(fields, x, epsilon, 0, num_steps)
 
 
-def _field(
-    operator: Operator, weights: Weights, number: int, act: Activation | None
-) -> VectorField:
-    w_self, w_neigh, bias = weights.of_step(number)
-    return VectorField(w_self, lambda x: operator @ (x @ w_neigh.t()), bias, act)
+def _fields(
+    operator: GraphOperator, weights: Weights, act: Activation | None
+) -> Callable[[int], VectorField]:
+    """The right-hand side of each step; the same object for steps with the same weights."""
+
+    known: dict[int, VectorField] = {}
+
+    def of_step(number: int) -> VectorField:
+        which = number if weights.w_self.size(0) > 1 else 0
+        if which not in known:
+            w_self, w_neigh, bias = weights.of_step(which)
+            learned = (w_neigh, *(one.value for one in operators_of(operator)))
+            known[which] = VectorField(
+                w_self, lambda x: operator @ (x @ w_neigh.t()), bias, act, learned
+            )
+        return known[which]
+
+    return of_step
 
 
 def _check_shapes(
     x: Tensor,
-    operator: Operator,
+    operator: GraphOperator,
     w_self: Tensor,
     w_neigh: Tensor,
     bias: Tensor | None,
@@ -156,11 +171,13 @@ def _check_shapes(
     channels = x.size(-1)
     sets = w_self.size(0) if w_self.dim() == 3 else 0
     expected = (sets, channels, channels)
-    if sets not in (1, num_steps) or w_self.shape != expected or w_neigh.shape != expected:
+    sent = channels * len(operators_of(operator))
+    fits = w_self.shape == expected and w_neigh.shape == (sets, sent, channels)
+    if sets not in (1, num_steps) or not fits:
         raise ValueError(
             f"w_self has shape {list(w_self.shape)} and w_neigh {list(w_neigh.shape)}; expected "
-            f"[K, {channels}, {channels}] for states of size {channels}, with K = 1 or "
-            f"K = num_steps = {num_steps}"
+            f"[K, {channels}, {channels}] and [K, {sent}, {channels}] for states of size "
+            f"{channels}, with K = 1 or K = num_steps = {num_steps}"
         )
     if bias is not None and bias.shape != (sets, channels):
         raise ValueError(f"bias has shape {list(bias.shape)}; expected {[sets, channels]}")
@@ -168,7 +185,7 @@ def _check_shapes(
 
 def _fallback_reason(
     x: Tensor,
-    operator: Operator,
+    operator: GraphOperator,
     weights: Weights,
     activation: KnownActivation | None,
     integrator: Integrator,
@@ -177,10 +194,21 @@ def _fallback_reason(
     if activation is None:
         return "this activation"
     if integrator != EULER:
-        return f"integrator={integrator.name!r}"
-    if operator.value.requires_grad:
+        named = f"integrator={integrator.name!r}"
+        if not integrator.adds_rates:
+            return named
+        if any(isinstance(one, EdgeOperator) for one in operators_of(operator)):
+            return f"{named} with torch.compile"
+        if native_library() is None:
+            return f"{named} without the native kernels"
+        reason = unsupported_reason(x, operator, weights)
+        if reason is not None:
+            return f"{named} and {reason}"
+    values = [one.value for one in operators_of(operator)]
+    if any(value.requires_grad for value in values):
         return "edge weights that require a gradient"
-    if isinstance(operator, EdgeOperator) and operator.graph is None:
+    edge_lists = [isinstance(one, EdgeOperator) for one in operators_of(operator)]
+    if any(edge_lists) and compiled_graph(operator) is None:
         return "tracing, explanations and meta tensors"
     if torch._C._are_functorch_transforms_active():
         return "a torch.func transform"
@@ -190,7 +218,7 @@ def _fallback_reason(
         return "autocast"
     if x.dtype not in DTYPES:  # half precision: to be rounded where torch rounds
         return f"dtype {x.dtype}"
-    if len({(t.dtype, t.device) for t in (x, operator.value, *weights.tensors())}) > 1:
+    if len({(t.dtype, t.device) for t in (x, *values, *weights.tensors())}) > 1:
         return "tensors of different dtypes or devices"
     return None
 
@@ -214,18 +242,20 @@ class Run:
     def plan(
         cls,
         x: Tensor,
-        operator: SparseOperator,
+        operator: GraphOperator,
         weights: Weights,
         epsilon: float,
         activation: KnownActivation,
         num_steps: int,
         memory: Memory,
+        integrator: Integrator = EULER,
     ) -> "Run":
         """An integration that begins with the states `x`."""
         library = native_library()
         reason = unsupported_reason(x, operator, weights)
         if library is not None and reason is None:
-            stepper = NativeStepper.choose(library, operator, weights, epsilon, activation)
+            settings = (library, operator, weights, epsilon, activation, integrator)
+            stepper = NativeStepper.choose(*settings)
             return cls(stepper, num_steps, memory)
         if setting() == "native":
             raise _not_served(reason)
@@ -236,7 +266,7 @@ class Run:
         interval = self.num_steps
         if self.memory == "checkpoint":
             interval = checkpoint_interval(self.num_steps)
-        elif self.stepper.activation == "tanh":
+        elif self.stepper.activation == "tanh" and self.stepper.integrator == EULER:
             interval = REVERSIBLE_STEPS
         return split_steps(self.num_steps, interval)
 
@@ -274,7 +304,10 @@ class Run:
         epsilon, count = self.stepper.epsilon, self.num_steps
         act = {"identity": None, "tanh": torch.tanh, "relu": torch.relu}[self.stepper.activation]
         inputs = (x, self.stepper.operator, w_self, w_neigh, bias)
-        return integrate_reference(*inputs, epsilon=epsilon, act=act, num_steps=count)
+        integrator = self.stepper.integrator
+        return integrate_reference(
+            *inputs, epsilon=epsilon, act=act, num_steps=count, integrator=integrator
+        )
 
 
 class _Integrate(torch.autograd.Function):
@@ -289,13 +322,16 @@ class _Integrate(torch.autograd.Function):
         ctx.lengths = [len(kept_here) for kept_here in kept]
         # Torch frees what is saved this way after the backward pass, and raises if it was changed
         # before. The operator's values are saved for this check alone.
-        value = run.stepper.operator.value
-        ctx.save_for_backward(x, w_self, w_neigh, bias, value, *(t for part in kept for t in part))
+        values = [one.value for one in operators_of(run.stepper.operator)]
+        ctx.num_values = len(values)
+        pieces = (t for part in kept for t in part)
+        ctx.save_for_backward(x, w_self, w_neigh, bias, *values, *pieces)
         return result
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        x, w_self, w_neigh, bias, _, *flat = ctx.saved_tensors
+        x, w_self, w_neigh, bias, *flat = ctx.saved_tensors
+        flat = flat[ctx.num_values :]
         result: list[Tensor | None] = [None] * 5
         if torch.is_grad_enabled():  # create_graph=True: this is to be differentiated again
             inputs = [x, w_self, w_neigh, bias]
@@ -332,6 +368,7 @@ def integrate_op(
     edge_index: Tensor,
     edge_weight: Tensor | None,
     normalization: str,
+    direction: str,
     epsilon: float,
     activation: str,
     num_steps: int,
@@ -345,7 +382,7 @@ def integrate_op(
     """
     check_finite("x", x)
     weights = Weights(w_self, w_neigh, bias).readable()
-    graph = (edge_index, edge_weight, normalization)
+    graph = (edge_index, edge_weight, normalization, direction)
     run = _run(x, weights, graph, epsilon, activation, num_steps, memory)
     out, kept = run.forward(x, weights, keep)
     number = next(_numbers)
@@ -367,6 +404,7 @@ def integrate_backward_op(
     edge_index: Tensor,
     edge_weight: Tensor | None,
     normalization: str,
+    direction: str,
     epsilon: float,
     activation: str,
     num_steps: int,
@@ -378,7 +416,7 @@ def integrate_backward_op(
     forward pass is done again.
     """
     weights = Weights(w_self, w_neigh, bias).readable()
-    graph = (edge_index, edge_weight, normalization)
+    graph = (edge_index, edge_weight, normalization, direction)
     run = _run(x, weights, graph, epsilon, activation, num_steps, memory)
     kept = _kept.get(int(handle))
     if kept is None:
@@ -389,12 +427,20 @@ def integrate_backward_op(
 
 
 def _run(
-    x: Tensor, weights: Weights, graph: tuple[Tensor, Tensor | None, Any], *settings: Any
+    x: Tensor, weights: Weights, graph: tuple[Tensor, Tensor | None, Any, Any], *settings: Any
 ) -> Run:
-    edge_index, edge_weight, normalization = graph
-    operator = graph_operator(
-        edge_index, edge_weight, num_nodes=x.size(-2), normalization=normalization, like=x
-    )
+    edge_index, edge_weight, normalization, direction = graph
+    operators = [
+        graph_operator(
+            *(edge_index, edge_weight),
+            num_nodes=x.size(-2),
+            normalization=normalization,
+            direction=one,
+            like=x,
+        )
+        for one in (("in", "out") if direction == "both" else (direction,))
+    ]
+    operator = operators[0] if len(operators) == 1 else TwoWayOperator(*operators)
     return Run.plan(x, operator, weights, *settings)
 
 
@@ -405,9 +451,15 @@ def _(x: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
 
 @integrate_backward_op.register_fake
 def _(
-    grad: Tensor, _: Tensor, x: Tensor, w_self: Tensor, __: Tensor, bias: Tensor | None, *___: Any
+    grad: Tensor,
+    _: Tensor,
+    x: Tensor,
+    w_self: Tensor,
+    w_neigh: Tensor,
+    bias: Tensor | None,
+    *__: Any,
 ) -> tuple[Tensor, ...]:
-    shapes = (x.shape, w_self.shape, w_self.shape, (0,) if bias is None else bias.shape)
+    shapes = (x.shape, w_self.shape, w_neigh.shape, (0,) if bias is None else bias.shape)
     return tuple(x.new_empty(shape) for shape in shapes)
 
 
@@ -419,7 +471,7 @@ def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tens
 def _backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
     grad_x, w_self, w_neigh, bias = integrate_backward_op(grad, *ctx.saved_tensors, *ctx.settings)
     has_bias = ctx.saved_tensors[4] is not None
-    return grad_x, w_self, w_neigh, bias if has_bias else None, *[None] * 8
+    return grad_x, w_self, w_neigh, bias if has_bias else None, *[None] * 9
 
 
 integrate_op.register_autograd(_backward, setup_context=_setup_context)

@@ -8,7 +8,16 @@ import torch
 from torch import Tensor
 
 from adgn.graph.checks import check_entries
-from adgn.graph.native.library import DTYPES, Integration, Kept, Matrix, NativeLibrary, buffers
+from adgn.graph.native.library import (
+    DTYPES,
+    Integration,
+    Kept,
+    KeptRates,
+    Matrix,
+    NativeLibrary,
+    Scheme,
+    buffers,
+)
 
 if TYPE_CHECKING:
     from adgn.graph.operator import CSR
@@ -106,7 +115,7 @@ def multiply(library: NativeLibrary, csr: "CSR", value: Tensor, x: Tensor) -> Te
     out = buffers.empty(library, (csr.shape[0], x.size(1)), x.dtype)
     library.call(
         "adgn_multiply",
-        Matrix(csr.rowptr.data_ptr(), csr.col.data_ptr(), value.data_ptr()),
+        _matrix(csr, value),
         *(csr.shape[0], x.size(1), x.data_ptr(), out.data_ptr(), torch.get_num_threads()),
         dtype=x.dtype,
     )
@@ -211,25 +220,33 @@ def integration(
     epsilon: float,
     activation: str,
     count: int,
+    second: tuple["CSR", Tensor] | None = None,
 ) -> Integration:
     """Some Euler steps as C++ reads them; tensors are `readable` and have no `unsupported_reason`.
 
     The fields of `Integration` in integrate.hpp say what they are. `csr` is the transpose for the
-    backward pass, and `activation` a key of `ACTIVATIONS`.
+    backward pass, and `activation` a key of `ACTIVATIONS`. `second` are pattern and values of
+    another operator, for the lower half of `w_neigh`, which is then `[K, 2 d, d]`.
     """
-    check_pattern(library, csr, block_ptr)
-    _check_values(csr, value)
-    if csr.shape[0] != csr.shape[1]:
-        raise ValueError(f"the operator has shape {list(csr.shape)}; expected [N, N]")
+    for pattern, values in [(csr, value)] + ([] if second is None else [second]):
+        check_pattern(library, pattern, block_ptr)
+        _check_values(pattern, values)
+        if pattern.shape != (csr.shape[0], csr.shape[0]):
+            raise ValueError(
+                f"the operator has shape {list(pattern.shape)}; expected [N, N], as many nodes as "
+                "there are states"
+            )
     problem = Integration(
-        Matrix(csr.rowptr.data_ptr(), csr.col.data_ptr(), value.data_ptr()),
+        _matrix(csr, value),
+        Matrix(None, None, None) if second is None else _matrix(*second),
         *(csr.shape[0], w_self.size(-1), count, w_self.size(0)),
         *(w_self.data_ptr(), w_neigh.data_ptr(), _pointer(bias)),
         *(epsilon, ACTIVATIONS[activation]),
         *(_pointer(block_ptr), 0 if block_ptr is None else block_ptr.numel() - 1),
         torch.get_num_threads(),
     )
-    problem.tensors = (csr, value, w_self, w_neigh, bias, block_ptr)  # the memory lives as long
+    # The memory lives as long.
+    problem.tensors = (csr, value, second, w_self, w_neigh, bias, block_ptr)
     return problem
 
 
@@ -296,6 +313,82 @@ def backward(
     return _trimmed(grad_x, channels)
 
 
+def scheme(factors: Tensor, ends_step: Tensor, position: float | None) -> Scheme:
+    """A scheme as C++ reads it; the fields of `Scheme` in scheme.hpp say what they are."""
+    known = Scheme(
+        *(factors.size(0), factors.size(1), factors.data_ptr(), ends_step.data_ptr()),
+        *(int(position is not None), position or 0.0),
+    )
+    known.tensors = (factors, ends_step)
+    return known
+
+
+def scheme_forward(
+    library: NativeLibrary,
+    problem: Integration,
+    scheme: Scheme,
+    x: Tensor,
+    velocity: Tensor | None,
+    keep: bool,
+) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]:
+    """The states after the steps, the velocity, and rates and starts of `KeptRates`."""
+    _check_states("x", x, problem)
+    nodes, channels = x.shape
+    width = padded_width(channels, x.dtype)
+    start = _padded(x, problem, width)
+    rates = starts = spare = None
+    if keep:
+        starts = buffers.empty(library, (problem.steps, nodes, width), x.dtype)
+        if velocity is None or problem.activation != ACTIVATIONS["identity"]:
+            rates = buffers.empty(library, (scheme.rates, nodes, width), x.dtype)
+    if problem.block_ptr is None:
+        spare = buffers.empty(library, (4 + scheme.history, nodes, width), x.dtype)
+    out = buffers.empty(library, start.shape, x.dtype)
+    moving = None
+    if velocity is not None:
+        _check_states("velocity", velocity, problem)
+        moving = _padded(velocity, problem, width).clone()
+    library.call(
+        "adgn_scheme_forward",
+        *(problem, scheme, start.data_ptr(), start.size(1), _pointer(moving), out.data_ptr()),
+        *(_pointer(spare), KeptRates(_pointer(rates), _pointer(starts))),
+        dtype=x.dtype,
+    )
+    moved = None if moving is None else _trimmed(moving, channels)
+    return _trimmed(out, channels), moved, rates, starts
+
+
+def scheme_backward(
+    library: NativeLibrary,
+    problem: Integration,
+    scheme: Scheme,
+    grad: Tensor,
+    grad_velocity: Tensor | None,
+    kept: tuple[Tensor | None, Tensor],
+    grad_weights: tuple[Tensor, Tensor, Tensor | None] | None,
+) -> tuple[Tensor, Tensor | None]:
+    """The gradients in the first states and in the first velocity; as `backward` otherwise."""
+    _check_states("grad", grad, problem)
+    nodes, channels = grad.shape
+    width = padded_width(channels, grad.dtype)
+    start = _padded(grad, problem, width)
+    grad_x, spare = buffers.empty(library, start.shape, grad.dtype), None
+    if problem.block_ptr is None:
+        spare = buffers.empty(library, (2 + scheme.history, nodes, width), grad.dtype)
+    moving = None
+    if grad_velocity is not None:
+        moving = _padded(grad_velocity, problem, width).clone()
+    library.call(
+        "adgn_scheme_backward",
+        *(problem, scheme, start.data_ptr(), start.size(1), _pointer(moving), grad_x.data_ptr()),
+        *(_pointer(spare), KeptRates(*map(_pointer, kept))),
+        *map(_pointer, grad_weights or (None, None, None)),
+        dtype=grad.dtype,
+    )
+    moved = None if moving is None else _trimmed(moving, channels)
+    return _trimmed(grad_x, channels), moved
+
+
 def _padded(x: Tensor, problem: Integration, width: int) -> Tensor:
     """Rows as the kernels take them: padded where they are worked on in place."""
     if problem.block_ptr is not None or x.size(1) == width:
@@ -306,6 +399,10 @@ def _padded(x: Tensor, problem: Integration, width: int) -> Tensor:
 def _trimmed(x: Tensor, channels: int) -> Tensor:
     """Rows without their padding, and never a view: torch forbids to change one in place."""
     return x if x.size(1) == channels else x[:, :channels].contiguous()
+
+
+def _matrix(csr: "CSR", value: Tensor) -> Matrix:
+    return Matrix(csr.rowptr.data_ptr(), csr.col.data_ptr(), value.data_ptr())
 
 
 def _pointer(tensor: Tensor | None) -> int | None:

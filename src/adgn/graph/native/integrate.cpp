@@ -1,61 +1,17 @@
 #include "integrate.hpp"
 
-#include <cstring>
-#include <vector>
-
 #include "parallel.hpp"
-#include "partition.hpp"
+#include "parts.hpp"
 #include "weights.hpp"
 
 namespace adgn {
 namespace {
 
-// What neighbour sums cost compared with multiply-and-adds in registers, as measured.
-constexpr double gather_cost = 4.0;
-
-template <class T>
-std::vector<Index> parts_of(const Integration<T>& problem, int passes) {
-    const double width = double(padded<T>(problem.channels));
-    return cut_rows(problem.matrix.rowptr, problem.nodes, gather_cost * width,
-                    2.0 * passes * double(problem.channels) * width, problem.threads);
-}
-
-// Parts of whole blocks: the first block of each part, and the end.
-template <class T>
-std::vector<Index> block_parts(const Integration<T>& problem, int passes) {
-    std::vector<Index> first;
-    const Index* ptr = problem.block_ptr;
-    for (Index row : parts_of(problem, passes))
-        first.push_back(std::lower_bound(ptr, ptr + problem.blocks, row) - ptr);
-    first.back() = problem.blocks;
-    return first;
-}
-
-template <class T>
-Index largest_block(const Integration<T>& problem) {
-    Index largest = 0;
-    for (Index b = 0; b < problem.blocks; ++b)
-        largest = std::max(largest, problem.block_ptr[b + 1] - problem.block_ptr[b]);
-    return largest;
-}
-
-// Rows of `columns` numbers between arrays of different row lengths; what is left over is zero.
-template <class T>
-void copy_rows(const T* from, Index from_step, T* to, Index to_step, Index rows, Index columns) {
-    if (from_step == columns && to_step == columns) {
-        std::memcpy(to, from, std::size_t(rows * columns) * sizeof(T));
-        return;
-    }
-    for (Index i = 0; i < rows; ++i) {
-        std::copy_n(from + i * from_step, columns, to + i * to_step);
-        if (to_step > columns) std::fill_n(to + i * to_step + columns, to_step - columns, T(0));
-    }
-}
-
 template <class T>
 ForwardTask<T> forward_task(const Integration<T>& problem) {
     ForwardTask<T> task{};
     task.matrix = problem.matrix;
+    task.second = problem.second;
     task.channels = problem.channels;
     task.width = padded<T>(problem.channels);
     task.epsilon = T(problem.epsilon);
@@ -150,6 +106,7 @@ template <class T>
 BackwardTask<T> backward_task(const Integration<T>& problem) {
     BackwardTask<T> task{};
     task.matrix = problem.matrix;
+    task.second = problem.second;
     task.channels = problem.channels;
     task.width = padded<T>(problem.channels);
     task.epsilon = T(problem.epsilon);
@@ -197,7 +154,7 @@ void backward_blocks(const Integration<T>& problem, const T* grad_out, Index row
     const bool shared = problem.weight_sets == 1;
     const int count = int(parts.size()) - 1;
     Buffer<T> memory(per_worker * problem.threads);
-    GradientSums<T> sums(d, grad_w_self ? count : 0, problem.weight_sets);
+    GradientSums<T> sums(d, problem.matrices(), grad_w_self ? count : 0, problem.weight_sets);
     auto work = [&](int part, int worker) {
         T* g = memory.get() + worker * per_worker;
         T* r = g + block_size;
@@ -235,8 +192,9 @@ void backward_blocks(const Integration<T>& problem, const T* grad_out, Index row
     };
     run_parts(count, problem.threads, work);
     if (!grad_w_self) return;
+    const Index neigh_size = problem.matrices() * d * d;
     for (Index set = 0; set < problem.weight_sets; ++set)
-        sums.add_to(set, grad_w_self + set * d * d, grad_w_neigh + set * d * d,
+        sums.add_to(set, grad_w_self + set * d * d, grad_w_neigh + set * neigh_size,
                     grad_bias ? grad_bias + set * d : nullptr);
 }
 
@@ -250,7 +208,7 @@ void backward_layers(const Integration<T>& problem, const T* grad_out, T* g, T* 
     const bool shared = problem.weight_sets == 1;
     const int count = int(parts.size()) - 1;
     Buffer<T> scratch(scratch_size(width) * problem.threads);
-    GradientSums<T> sums(d, grad_w_self ? count : 0, 1);
+    GradientSums<T> sums(d, problem.matrices(), grad_w_self ? count : 0, 1);
     T* r = spare;
     T* r_before = spare + size;
     T* checkpoints = spare + 2 * size;
@@ -284,7 +242,8 @@ void backward_layers(const Integration<T>& problem, const T* grad_out, T* g, T* 
         std::swap(r, r_before);
         if (grad_w_self && (!shared || step == 0)) {
             const Index set = shared ? 0 : step;
-            sums.add_to(0, grad_w_self + set * d * d, grad_w_neigh + set * d * d,
+            const Index neigh_size = problem.matrices() * d * d;
+            sums.add_to(0, grad_w_self + set * d * d, grad_w_neigh + set * neigh_size,
                         grad_bias ? grad_bias + set * d : nullptr);
             sums.clear();
         }
