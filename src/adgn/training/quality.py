@@ -19,7 +19,7 @@ METRICS: Mapping[str, Mapping[str, str]] = {
         "average_precision": "average_precision",
         "log_loss": "loss",
     },
-    "regression": {"r2": "mse", "mse": "mse", "mae": "mae", "log10_mse": "log10_mse"},
+    "regression": {"r2": "mse", "mse": "mse", "mae": "mae"},
 }
 _RANKINGS = ("roc_auc", "average_precision")
 _RARE = 0.1  # a class with less than this share is told by its ranking rather than by accuracy
