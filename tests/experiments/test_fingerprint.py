@@ -45,6 +45,9 @@ def test_a_setting_that_was_added_counts_where_it_is_used():
     assert "integrator" in usual.model.options
     assert "integrator" not in described_settings(usual)["model"]
     assert described_settings(other)["model"]["integrator"] == "rk4"
+    turned = resolve_config("chameleon", {"model": {"direction": "out"}})
+    assert "direction" not in described_settings(resolve_config("chameleon"))["model"]
+    assert described_settings(turned)["model"]["direction"] == "out"
     assert described_search(Search(prune="halving"))["prune"] == "halving"
     assert "prune" not in described_search(Search())
 

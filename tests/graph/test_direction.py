@@ -190,6 +190,8 @@ def test_two_ways_add_up(graph, channels):
 
 def test_errors():
     graph = edges((0, 1))
+    with pytest.raises(ValueError, match=r"edge_index has shape \[2\]"):
+        graph_operator(graph[0].repeat(2), torch.ones(2), num_nodes=2, direction="out")
     with pytest.raises(ValueError, match=r"direction='outwards' is not known.*out"):
         graph_operator(graph, num_nodes=2, direction="outwards")
     with pytest.raises(ValueError, match="direction='both' is two operators"):

@@ -301,6 +301,40 @@ def test_configuration_changed_under_a_state_is_noticed(tiny, tmp_path):
         resume(tmp_path / "run")
 
 
+def test_a_run_from_before_a_setting_was_added_goes_on(tiny, tmp_path):
+    """Configuration, state and weights without it have its default, and no other value."""
+    whole, run = tmp_path / "whole", tmp_path / "run"
+    train(tiny, run_dir=whole)
+    with pytest.raises(Interrupted):
+        train(tiny, run_dir=run, callbacks=[StopAfter(3)])
+    config = run / "config.toml"
+    lines = config.read_text().splitlines(keepends=True)
+    config.write_text("".join(line for line in lines if not line.startswith("direction")))
+    states = RunDirectory(run).states
+    state = states.load()
+    assert state["config"]["model"].pop("direction") == "in"
+    states.save(state)
+    weights, about = load_weights(run / "best.safetensors")
+    assert about["config"]["model"].pop("direction") == "in"
+    save_weights(run / "best.safetensors", weights, about)
+    assert evaluate(run)["test"]
+    resume(run)
+    assert (run / "metrics.jsonl").read_bytes() == (whole / "metrics.jsonl").read_bytes()
+    config.write_text(config.read_text().replace("[model]\n", '[model]\ndirection = "out"\n'))
+    with pytest.raises(DamagedRunError, match=r"model\.direction: 'out', not 'in'"):
+        evaluate(run)
+
+
+@pytest.mark.parametrize("direction", ["out", "both", "undirected"])
+def test_batches_of_graphs_in_every_direction(tiny, tmp_path, direction):
+    tiny["model"]["direction"] = direction
+    tiny["model"]["name"] = "gcn" if direction == "undirected" else "adgn"
+    result = train(tiny, run_dir=tmp_path / "run")
+    assert result.model.configuration["direction"] == direction
+    again = evaluate(tmp_path / "run")
+    assert again["test"] == pytest.approx(result.scores["test"])
+
+
 def test_shortened_metrics_are_noticed(tiny, tmp_path):
     with pytest.raises(Interrupted):
         train(tiny, run_dir=tmp_path / "run", callbacks=[StopAfter(5)])

@@ -167,10 +167,10 @@ def _from_edges(
         key = ("layout", normalization, num_nodes, direction)
         return cached((edge_index,), key, lambda: build_layout(direction))
 
-    layout = layout_of(direction)
     key = ("operator", normalization, num_nodes, direction, dtype)
 
     def build() -> SparseOperator:
+        layout = layout_of(direction)  # the edges are checked before the weights
         if edge_weight is not None:
             like_weight = edge_weight if like is None else like
             check_edge_weight(edge_weight, edge_index.size(1), like_weight)
