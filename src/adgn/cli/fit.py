@@ -104,8 +104,8 @@ def fit(
         str | None,
         Option(
             help="What validation compares: accuracy, macro_f1, roc_auc, average_precision or "
-            "log_loss of classes, r2, mse or mae of numbers. Default: accuracy (of a rare class "
-            "average_precision), or r2."
+            "log_loss of classes, r2, mse, mae or log10_mse of numbers. Default: accuracy (of a "
+            "rare class average_precision), or r2."
         ),
     ] = None,
     seed: Annotated[int, Option(min=0, help="Seed of split and weights.")] = 0,
