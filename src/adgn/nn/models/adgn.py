@@ -28,7 +28,6 @@ class AntiSymmetricPropagation(nn.Module):
         *,
         phi: str | nn.Module | None,
         weight_sharing: bool,
-        train_recurrent: bool,
         **options: Any,
     ) -> None:
         super().__init__()
@@ -43,8 +42,6 @@ class AntiSymmetricPropagation(nn.Module):
         self.layers = nn.ModuleList(
             AntiSymmetricConv(channels, phi, num_iters=count, **options) for count in steps
         )
-        if not train_recurrent:
-            self.layers.requires_grad_(False)
         aggregation = self.layers[0].phi
         if isinstance(aggregation, GraphConvolution):
             self.edge_dim = aggregation.edge_dim
@@ -99,9 +96,6 @@ class ADGNOptions(ModelOptions):
     gamma: float = Field(0.1, ge=0, allow_inf_nan=False, description="the diffusion γ")
     act: str | Activation | None = Field("tanh", description="the activation σ")
     bias: bool = Field(True, description="whether there is a b")
-    train_recurrent: bool = Field(
-        True, description="`False`: W, V and b stay as initialised (randomised A-DGN)"
-    )
     memory: Literal["full", "checkpoint"] = Field(
         "full", description="what is kept for the gradient; `checkpoint` keeps far less"
     )
@@ -160,13 +154,14 @@ class ADGN(Model):
         memory: What is kept for the gradient: `"full"`, or far less with `"checkpoint"`.
         integrator: A name from `adgn.nn.integrators.INTEGRATORS` (`"euler"`, the update above) or a
             table.
-        train_recurrent: `False` is the randomised variant: only encoder and readout are trained.
         edge_dim: Features per edge, for a `phi` that reads them (`"gine"`, `"gat"`).
         phi_kwargs: More options for a `phi` given by name.
         level: `"node"` or `"graph"`.
         encoder: `"linear"`, `"linear_no_bias"`, `"embedding"` or `"none"`.
-        readout: `"linear"`, `"mlp"` or `"none"`.
+        readout: `"linear"`, `"linear_no_bias"`, `"mlp"`, `"ridge"` or `"none"`.
         dropout: The share of entries dropped, while training, of the first and of the last states.
+        train_recurrent: `False` is the randomised variant: only encoder and readout are trained,
+            with `readout="ridge"` the readout alone.
 
     Shapes: features `[N, in_channels]`, graph, edge weights `[E]` (optional), graph numbers `[N]`
     (at graph level) → `[N, out_channels]` or `[graphs, out_channels]`.
