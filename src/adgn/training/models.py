@@ -19,6 +19,7 @@ from torch import nn
 
 from adgn._util.environment import check_memory
 from adgn.training.config import ModelConfig, TrainConfig
+from adgn.training.readout import REMEMBERED_BYTES
 from adgn.training.seeding import own_randomness, resolve_device
 from adgn.training.tasks import TaskSize, task_entry
 
@@ -29,6 +30,7 @@ _KEPT |= {"ggnn": 11.0, "mlp": 2.0}
 _KEPT_BY_OTHERS = 4.0
 _AT_WORK = 10.0  # states, and as much again, of encoder, readout and the layer under way
 _GRAM_COPIES = 5.0  # of a ridge: the sums, those of a batch, and what is factored
+_BATCHES = 16.0  # of a split, about
 _EDGE_BYTES = 100  # of operators, their transposes and what they are made from
 _LAYER_BYTES = 20_000  # of a layer's Python objects
 _MOMENTS = {"adam": 2, "adamw": 2, "rmsprop": 2, "sgd": 1}  # tensors like the weights
@@ -85,7 +87,9 @@ def _states(model: ModelConfig, size: TaskSize) -> float:
     if model.options["readout"] == "ridge":  # no gradient, and the Gram matrix in double precision
         read = model.hidden_channels * (1.0 if size.level == "node" else 3.0)
         moments = _DOUBLE * _GRAM_COPIES * read * read
-        return _FLOAT * entries * _AT_WORK + moments + _EDGE_BYTES * size.edges
+        # Of one graph the splits share their states; of many graphs those of all are remembered.
+        known = min(_FLOAT * entries * _BATCHES, REMEMBERED_BYTES)
+        return _FLOAT * entries * _AT_WORK + moments + known + _EDGE_BYTES * size.edges
     kept, layers = _KEPT.get(model.name, _KEPT_BY_OTHERS), float(model.num_layers)
     if model.name == "adgn":
         known = model.options["act"] in ("tanh", "relu", "identity", None)

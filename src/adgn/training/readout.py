@@ -26,6 +26,7 @@ PENALTIES = tuple(10.0**power for power in range(-9, 2))
 # Outputs of a regression on ones and zeros are no logits until they are multiplied.
 _SCALES = tuple(2.0**power for power in range(-1, 8))
 
+REMEMBERED_BYTES = 2**29  # of states, so that they are not computed again
 GRAPH_ARGUMENTS = ("edge_weight", "edge_attr", "batch", "batch_size")
 States = tuple[Tensor, LabelledBatch]  # what the readout reads for the rows of a batch, [rows, F]
 
@@ -40,8 +41,9 @@ def graph_arguments(batch: LabelledBatch, taken: Sequence[str] = GRAPH_ARGUMENTS
 class FixedStates:
     """What the readout of a network reads, whose weights before it do not change.
 
-    The states of the last batch are remembered, so that the splits of one graph, and evaluations
-    after the readout was solved, cost one propagation in all.
+    States are remembered, those of the first batches up to half a gigabyte in all and those of the
+    last batch, so that the splits of one graph, and evaluations after the readout was solved, cost
+    one propagation.
 
     Args:
         network: A network with `readout="ridge"`, in evaluation mode whenever it is asked.
@@ -49,7 +51,11 @@ class FixedStates:
 
     def __init__(self, network: GraphNetwork) -> None:
         self.network = network
-        self._known: tuple[object, object, Tensor] | None = None
+        # By the objects that they were computed from, which are kept too: so no other object can
+        # have their numbers.
+        self._known: dict[tuple[object, ...], tuple[object, Tensor]] = {}
+        self._last: tuple[object, ...] | None = None
+        self._bytes = 0
 
     def of(self, source: BatchSource) -> Iterator[States]:
         """The states of the scored rows, and the batch, for all batches of a source."""
@@ -64,25 +70,38 @@ class FixedStates:
     @torch.no_grad()
     def __call__(self, batch: LabelledBatch) -> Tensor:
         """`[rows, F]`: the states of the scored rows."""
-        network = self.network
         parts = (batch.x, batch.graph, batch.edge_weight, batch.edge_attr, batch.batch)
         tensors = [part for part in parts if isinstance(part, Tensor)]
-        tensors += [weight for weight in network.parameters() if not weight.requires_grad]
+        tensors += [weight for weight in self.network.parameters() if not weight.requires_grad]
         # The very objects, unchanged since; of some tensors nothing is known of changes.
         changes = [tensor_state(tensor) for tensor in tensors]
-        key = [*map(id, parts), *map(id, tensors), *changes]
-        if None in changes or self._known is None or self._known[0] != key:
-            try:
-                states = network.states(batch.x, batch.graph, **graph_arguments(batch))
-            except NonFiniteError as error:
-                raise self._exploded(batch) from error
-            states = network.pool(states, batch.batch, batch.num_graphs)
-            if not bool(states.isfinite().all()):
-                raise self._exploded(batch)
-            self._known = (key, parts, states)  # with the parts, whose numbers are then not reused
-        states = self._known[2]
-        by_graph = network.level == "graph" or batch.rows is None
-        return states if by_graph else states[batch.rows]
+        key = (*map(id, parts), *map(id, tensors), *changes)
+        if None in changes or key not in self._known:
+            self._remember(key, parts, self._compute(batch))
+        states = self._known[key][1]
+        every = self.network.level == "graph" or batch.rows is None
+        return states if every else states[batch.rows]
+
+    def _remember(self, key: tuple[object, ...], parts: object, states: Tensor) -> None:
+        if self._last is not None:
+            self._known.pop(self._last, None)
+            self._last = None
+        size = states.numel() * states.element_size()
+        if self._bytes + size <= REMEMBERED_BYTES:
+            self._bytes += size
+        else:
+            self._last = key
+        self._known[key] = (parts, states)
+
+    def _compute(self, batch: LabelledBatch) -> Tensor:
+        try:
+            states = self.network.states(batch.x, batch.graph, **graph_arguments(batch))
+        except NonFiniteError as error:
+            raise self._exploded(batch) from error
+        states = self.network.pool(states, batch.batch, batch.num_graphs)
+        if not bool(states.isfinite().all()):
+            raise self._exploded(batch)
+        return states
 
     def _exploded(self, batch: LabelledBatch) -> DivergedError:
         batch.check_finite()

@@ -26,9 +26,9 @@ class GESNOptions(ModelOptions):
     """The options of GESN."""
 
     matrix: Matrix = Field(
-        "uniform",
-        description="the recurrent matrix: `uniform`, `ring`, `orthogonal`, `symmetric`, "
-        "`antisymmetric` or `diagonal`",
+        "ring",
+        description="the recurrent matrix: `ring` (fastest), `uniform`, `orthogonal`, "
+        "`symmetric`, `antisymmetric` or `diagonal`",
     )
     radius: float = Field(
         0.9,
