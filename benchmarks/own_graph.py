@@ -59,7 +59,7 @@ def usual_gcn(problem: object) -> torch.Tensor:
     """A two-layer GCN of PyG, by the package's loop."""
     inputs, y, parts = problem.inputs, problem.y, problem.parts  # type: ignore[attr-defined]
     x = inputs.x.to_dense() if inputs.x.layout == torch.sparse_csr else inputs.x
-    edges, _ = inputs.edges("both")
+    edges, _ = inputs.edges("undirected")
     with own_randomness(0):
         model = GCN(x.size(1), 64, 2, problem.encoder.num_outputs, dropout=0.5)  # type: ignore[attr-defined]
     trainer = Trainer(

@@ -77,16 +77,17 @@ def scaling(results: dict[str, Any]) -> str:
 def halving(results: dict[str, Any]) -> str:
     """Halving beside the full search in a table."""
     replayed, real = results["replay"], results["real"]
-    full = replayed["full"]
     rows = [
         [
-            "full search",
+            f"full search, seed {full['seed']}",
             f"{full['epochs']:,}",
             f"{full['seconds']:,.0f} s",
             f"{100 * full['score']:.2f} ± {100 * full['standard_error']:.2f} %",
             "",
         ]
+        for full in replayed["full"]
     ]
+    full = replayed["full"][0]
     for search in replayed["halving"]:
         rows.append(
             [
@@ -110,9 +111,9 @@ def halving(results: dict[str, Any]) -> str:
         f"{table}\n"
         f"A-DGN on Texas, {full['configurations']} configurations of the paper's grid (128 units, "
         f"8 and 16 layers) on {full['runs']} splits. Rungs: {rungs}. The accuracy is that of the "
-        "selected configuration in the full search, the mean over the splits ± its standard error. "
-        "Halving was replayed on the learning curves of the full search (for seed 1, on curves of "
-        f"its own); the first row of it was also run in earnest, which {same} and "
+        "selected configuration in the full search of the same seed, the mean over the splits ± "
+        "its standard error. Halving was replayed on the learning curves of the full searches; the "
+        f"first row of it was also run in earnest, which {same} and "
         f"in {real['trials_with_the_replayed_score']} of {real['trials']} the replayed score. "
         f"{replayed['machine']}, torch {replayed['torch']}, {replayed['date']}, commit "
         f"{replayed['commit']}: `{replayed['command']}`."

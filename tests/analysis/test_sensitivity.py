@@ -109,6 +109,20 @@ def test_distances_follow_the_edges():
     assert hops_to(0, directed, 5).tolist() == [0, -1, -1, -1, -1]
 
 
+@pytest.mark.parametrize(
+    ("direction", "hops"),
+    [("in", [1, 0, -1]), ("out", [-1, 0, 1]), ("both", [1, 0, 1]), ("undirected", [1, 0, 1])],
+)
+def test_distances_go_where_the_model_listens(direction, hops):
+    path = torch.tensor([[0, 1], [1, 2]])
+    model = ADGN(4, 8, 1, num_layers=3, direction=direction)
+    found = sensitivity(model, torch.randn(3, 4), path, node=1)
+    assert found.distance.tolist() == hops
+    assert ((found.norms > 0) == (found.distance >= 0)).all()
+    profile = sensitivity_by_distance(model, torch.randn(3, 4), path, nodes=[1])
+    assert profile.pairs.tolist() == [1, hops.count(1)]
+
+
 def test_profiles_group_by_distance():
     torch.manual_seed(0)
     model, x, graph = ADGN(3, 4, 1, num_layers=4), torch.randn(5, 3), example_graph("line", 5)

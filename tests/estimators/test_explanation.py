@@ -10,7 +10,7 @@ from adgn.estimators.ridge import RidgeModel
 from tests.estimators.graphs import two_groups
 
 
-@pytest.mark.parametrize("direction", ["in", "out", "both"])
+@pytest.mark.parametrize("direction", ["in", "out", "undirected"])
 @pytest.mark.parametrize("operator", ["mean", "gcn", "sum"])
 def test_the_derivative_of_a_closed_form_model(direction, operator):
     torch.manual_seed(0)

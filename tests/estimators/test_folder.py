@@ -46,6 +46,26 @@ def test_a_loaded_model_knows_what_the_saved_one_knew(saved):
         again.predict()
 
 
+def test_folders_of_before_say_both_for_undirected(tmp_path):
+    graph, _ = two_groups()
+    model = NodeClassifier(settings=QUICK, direction="undirected", random_state=3).fit(graph)
+    folder = model.save(tmp_path / "model")
+    config = json.loads((folder / "config.json").read_text())
+
+    def earlier(part):
+        if isinstance(part, dict):
+            return {key: earlier(value) for key, value in part.items()}
+        if isinstance(part, list):
+            return [earlier(value) for value in part]
+        return "both" if part == "undirected" else part
+
+    assert earlier(config) != config
+    (folder / "config.json").write_text(json.dumps(earlier(config)))
+    again = adgn.load(folder)
+    assert again.direction == "undirected"
+    assert again.predict_proba(graph).tobytes() == model.predict_proba().tobytes()
+
+
 def test_a_score_that_is_undefined_stays_a_number(saved, tmp_path):
     _, _, folder = saved
     copy = tmp_path / "copy"

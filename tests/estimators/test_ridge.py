@@ -84,7 +84,7 @@ def test_the_probe_finds_where_the_information_is():
     y = torch.cat([classes[points_to], torch.full((200,), -1)])
     parts = Parts(torch.arange(100), torch.arange(100, 200), torch.empty(0), "")
     found = ridge.probe(Inputs(x, edges), y, parts, Quality("accuracy", 2))
-    assert found.ranked()[0].direction in ("out", "both")
+    assert found.ranked()[0].direction in ("out", "undirected")
     assert found.scores[HopView(1, "out", "sum")] == 1.0
     assert found.features_alone < 0.7
     assert found.scores[HopView(1, "in", "sum")] < 0.7
@@ -99,7 +99,7 @@ def test_a_graph_without_edges_has_features_alone():
 
 def test_weights_of_edges_that_become_one_are_averaged():
     edges = torch.tensor([[0, 1, 1], [1, 0, 2]])
-    both, weight = turned(edges, torch.tensor([1.0, 3.0, 5.0]), 3, "both")
+    both, weight = turned(edges, torch.tensor([1.0, 3.0, 5.0]), 3, "undirected")
     assert both.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
     assert weight.tolist() == [2.0, 2.0, 5.0, 5.0]
 

@@ -27,7 +27,7 @@ def inputs(sets=1, bias=True):
 @pytest.mark.parametrize("activation", ACTS)
 def test_it_is_the_integration(activation, sets, bias, memory):
     tensors = inputs(sets, bias)
-    settings = ("gcn", 0.1, activation, 5, memory)
+    settings = ("gcn", "in", 0.1, activation, 5, memory)
     operator = graph_operator(EDGES, num_nodes=3, normalization="gcn", like=tensors[0])
     expected = integrate(
         tensors[0],
@@ -51,18 +51,18 @@ def test_it_is_the_integration(activation, sets, bias, memory):
 
 @pytest.mark.parametrize("bias", [True, False])
 def test_torch_finds_it_well_made(bias):
-    arguments = (*inputs(3, bias), EDGES, None, "gcn", 0.1, "tanh", 3, "full", True)
+    arguments = (*inputs(3, bias), EDGES, None, "gcn", "in", 0.1, "tanh", 3, "full", True)
     checks = ("test_schema", "test_autograd_registration", "test_faketensor")
     torch.library.opcheck(integration.integrate_op, arguments, test_utils=checks)
     x, *weights = [t if t is None else t.detach() for t in inputs(3, bias)]
-    rest = (EDGES, None, "gcn", 0.1, "tanh", 3, "full")
+    rest = (EDGES, None, "gcn", "in", 0.1, "tanh", 3, "full")
     backward = (torch.ones_like(x), torch.tensor([-1]), x, *weights, *rest)
     torch.library.opcheck(integration.integrate_backward_op, backward, test_utils=checks)
 
 
 def test_what_is_kept_goes_with_the_last_states():
     before = len(integration._kept)
-    settings = (EDGES, None, "none", 0.1, "tanh", 3, "full")
+    settings = (EDGES, None, "none", "in", 0.1, "tanh", 3, "full")
     out, handle = integration.integrate_op(*inputs(), *settings, True)
     assert len(integration._kept) == before + 1
     out.sum().backward()
@@ -75,7 +75,7 @@ def test_what_is_kept_goes_with_the_last_states():
 
 def test_a_lost_forward_pass_is_done_again():
     x, *weights = [t.detach() for t in inputs()]
-    rest = (EDGES, None, "none", 0.1, "tanh", 3, "full")
+    rest = (EDGES, None, "none", "in", 0.1, "tanh", 3, "full")
     _, handle = integration.integrate_op(x, *weights, *rest, True)
     grad = torch.ones_like(x)
     found = integration.integrate_backward_op(grad, handle, x, *weights, *rest)
@@ -88,7 +88,7 @@ def test_a_lost_forward_pass_is_done_again():
 
 def test_inputs_are_validated_when_it_runs():
     x, *weights = inputs()
-    rest = (None, "none", 0.1, "tanh", 3, "full", True)
+    rest = (None, "none", "in", 0.1, "tanh", 3, "full", True)
     with pytest.raises(ValueError, match="out of range for 3 nodes"):
         integration.integrate_op(x, *weights, EDGES + 1, *rest)
     with pytest.raises(NonFiniteError, match="x"):

@@ -18,8 +18,9 @@ from adgn.analysis.states import (
     propagation_of,
     states_from,
 )
-from adgn.graph import Adjacency, graph_operator
+from adgn.graph import Adjacency, Direction, OperatorDirection, graph_operator
 from adgn.graph.checks import check_count
+from adgn.nn.base import direction_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +126,8 @@ def sensitivity(
             check_layer(layer, len(states) - 1)
             end = states[layer]
         norms = _row_norms(start, end, node, probes, seed)
-    distance = hops_to(node, edge_index, start.size(0)).to(norms.device)
+    heard = direction_of(model)
+    distance = hops_to(node, edge_index, start.size(0), heard).to(norms.device)
     return Sensitivity(node, norms, distance, probes)
 
 
@@ -157,11 +159,11 @@ def sensitivity_by_distance(
         if len(chosen) == 0:
             raise ValueError("nodes=[] names no node; pass at least one, or None for all")
         end: Tensor = propagation_of(model)(start, edge_index, edge_weight)
-        norms, distances = [], []
+        norms, distances, heard = [], [], direction_of(model)
         for node in chosen:
             check_node(node, start.size(0))
             norms.append(_row_norms(start, end, node, probes, seed + node))
-            distances.append(hops_to(node, edge_index, start.size(0)).to(start.device))
+            distances.append(hops_to(node, edge_index, start.size(0), heard).to(start.device))
     return _profile(torch.cat(distances), torch.cat(norms))
 
 
@@ -193,15 +195,20 @@ def sensitivity_by_depth(
         return torch.stack([_row_norms(start, state, node, probes, seed) for state in states])
 
 
-def hops_to(node: int, edge_index: Adjacency, num_nodes: int) -> Tensor:
+def hops_to(
+    node: int, edge_index: Adjacency, num_nodes: int, direction: Direction = "in"
+) -> Tensor:
     """`[N]`; the edges on the shortest way from each node to `node`, -1 where there is none.
+
+    It goes along the edges, or as messages go where nodes listen in another `direction`.
 
     Example:
         >>> hops_to(2, torch.tensor([[0, 1], [1, 2]]), num_nodes=4)
         tensor([ 2,  1,  0, -1])
     """
     check_node(node, num_nodes)
-    csr = graph_operator(edge_index, num_nodes=num_nodes).pattern.csr
+    one_way: OperatorDirection = "undirected" if direction == "both" else direction
+    csr = graph_operator(edge_index, num_nodes=num_nodes, direction=one_way).pattern.csr
     col, rowptr = csr.col.cpu().numpy(), csr.rowptr.cpu().numpy()
     # Rows are targets: walking from row to column goes against the edges, from v to its sources.
     against = csr_matrix((np.ones(len(col)), col, rowptr), shape=csr.shape)

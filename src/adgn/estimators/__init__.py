@@ -10,7 +10,6 @@ from adgn.estimators.estimators import (
 )
 from adgn.estimators.explanation import Explanation
 from adgn.estimators.folder import ModelFolderError, load
-from adgn.estimators.inputs import turned
 
 ESTIMATORS: dict[str, type[GraphEstimator]] = {
     estimator.__name__: estimator
@@ -30,5 +29,4 @@ __all__ = [
     "NotFittedError",
     "compare",
     "load",
-    "turned",
 ]

@@ -22,7 +22,7 @@ from adgn.estimators.candidates import Candidate, closed_form_views, default_can
 from adgn.estimators.explanation import Explanation, explain_row
 from adgn.estimators.folder import save_model
 from adgn.estimators.hops import HopView
-from adgn.estimators.inputs import Direction, Inputs
+from adgn.estimators.inputs import Inputs
 from adgn.estimators.members import Member, averaged, calibrated, greedy_weights
 from adgn.estimators.quality import Quality, choose_metric
 from adgn.estimators.ridge import Probe, fit_ridge, probe
@@ -38,6 +38,7 @@ from adgn.estimators.rows import (
 from adgn.estimators.scoring import class_scores, value_scores
 from adgn.estimators.splits import Parts, split_rows
 from adgn.estimators.training import Attempt, Problem, search, train_candidate
+from adgn.graph import OperatorDirection
 from adgn.nn.network import Level
 from adgn.training import Callback
 
@@ -62,7 +63,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
         graph: Graph | None = None,
         model: str | None = None,
         model_options: Mapping[str, Any] | None = None,
-        direction: Direction | None = None,
+        direction: OperatorDirection | None = None,
         settings: Mapping[str, Any] | None = None,
         metric: str | None = None,
         validation_size: float = 0.2,
@@ -234,7 +235,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
             "loop": {"max_epochs": 500},
             "stopping": {"patience": 60},
         }
-        direction: Direction = self.direction or "in"
+        direction: OperatorDirection = self.direction or "in"
         return [Candidate(name, direction, {**model, "name": name}, settings)]
 
     def _search(

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from adgn.estimators.hops import HopView
-from adgn.estimators.inputs import Direction, Inputs
+from adgn.estimators.inputs import Inputs
 from adgn.estimators.ridge import Probe
+from adgn.graph import OperatorDirection
 
 _HUGE = 200_000  # nodes: above, networks are narrower and keep fewer states for the gradient
 _LARGE = 5_000_000  # nodes times width plus edges: above, fewer networks are tried
@@ -24,7 +25,7 @@ class Candidate:
     """
 
     name: str
-    direction: Direction
+    direction: OperatorDirection
     model: Mapping[str, Any]
     settings: Mapping[str, Any] = field(default_factory=dict)
 
@@ -59,7 +60,7 @@ def default_candidates(inputs: Inputs, probe: Probe, metric: str, rows: int) -> 
         rows: How many rows train.
     """
     best = probe.best_of()
-    direction: Direction = "in" if best is None else best.direction
+    direction: OperatorDirection = "in" if best is None else best.direction
     huge = inputs.num_nodes > _HUGE
     width = 32 if huge else 64 if rows < 20_000 else 128
     work = inputs.num_nodes * width + 10 * inputs.edge_index.size(1)
@@ -88,12 +89,12 @@ def default_candidates(inputs: Inputs, probe: Probe, metric: str, rows: int) -> 
     gcn = {"name": "gcn", "num_layers": 5, **normed}
     shallow = {"name": "gcn", "num_layers": 2, **common, "act": "relu"}
     # Where few rows train, closed-form models are a poor guide to the direction.
-    both = [Candidate("gcn-residual-both", "both", gcn, settings)]
+    undirected = [Candidate("gcn-residual-undirected", "undirected", gcn, settings)]
     return [
         adgn("sum", 4),
         adgn("gcn", 8),
         Candidate("gcn-residual", direction, gcn, settings),
-        *(both if inputs.directed and direction != "both" else []),
+        *(undirected if inputs.directed and direction != "undirected" else []),
         Candidate("gcn", direction, shallow, settings),
         Candidate("graphsage", direction, sage, settings),
         features,

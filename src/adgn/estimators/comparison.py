@@ -196,7 +196,7 @@ def _gcn(problem: Problem, inputs: Inputs) -> Tensor:
         "loop": {"max_epochs": 500},
         "stopping": {"patience": 60},
     }
-    attempt = train_candidate(problem, Candidate("gcn", "both", _GCN, settings))
+    attempt = train_candidate(problem, Candidate("gcn", "undirected", _GCN, settings))
     if attempt.member is None:
         return _constant(problem, inputs)
     outputs = attempt.member.model.outputs(inputs).double()

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from adgn.data import Graph, TargetEncoder
 from adgn.estimators.base import GraphEstimator
-from adgn.estimators.inputs import Direction
 from adgn.estimators.splits import Parts
+from adgn.graph import OperatorDirection
 
 ClassWeight = Literal["balanced"] | Mapping[Any, float] | None
 
@@ -29,7 +29,7 @@ class _Classifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         graph: Graph | None = None,
         model: str | None = None,
         model_options: Mapping[str, Any] | None = None,
-        direction: Direction | None = None,
+        direction: OperatorDirection | None = None,
         settings: Mapping[str, Any] | None = None,
         class_weight: ClassWeight = None,
         metric: str | None = None,
@@ -99,7 +99,7 @@ class NodeClassifier(_Classifier):
         model: A registered method, trained alone; `None`: chosen as above.
         model_options: Its options, and `hidden_channels` and `num_layers`.
         direction: `"in"`: a node hears the sources of its incoming edges; `"out"`: the targets of
-            its outgoing ones; `"both"`. `None`: chosen; with a `model`, `"in"`.
+            its outgoing ones; `"undirected"`: both. `None`: chosen; with a `model`, `"in"`.
         settings: Further settings of the training: `{"loop": {"max_epochs": 100}}`.
         class_weight: `"balanced"`: classes count alike, however rare; or a weight for each class.
         metric: What validation compares: `"accuracy"`, `"macro_f1"`, `"roc_auc"`,

@@ -17,7 +17,8 @@ from adgn.estimators.hops import NORMALIZATION, HopView
 from adgn.estimators.inputs import Inputs
 from adgn.estimators.members import Member, NetworkModel
 from adgn.estimators.ridge import RidgeModel
-from adgn.graph import graph_operator
+from adgn.graph import Direction, OperatorDirection, graph_operator
+from adgn.nn.base import direction_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,9 +86,8 @@ def explain_row(
             if float(norms.sum()) > 0:
                 total += member.weight * norms / norms.sum() / len(nodes)
         if inputs.node_ptr is None:
-            model = member.model
-            direction = model.view.direction if isinstance(model, RidgeModel) else model.direction
-            hops = hops_to(place, inputs.edges(direction)[0], inputs.num_nodes)
+            direction, heard = _directions(member.model)
+            hops = hops_to(place, inputs.edges(direction)[0], inputs.num_nodes, heard)
             nearer = (hops >= 0) & ((distance < 0) | (hops < distance))
             distance = torch.where(nearer, hops, distance)
         else:
@@ -113,6 +113,13 @@ def _position(graph: Graph, row: Any) -> int:
             f"{row!r} is not among the {len(ids):,} ids of {graph.origin} (such as {ids[0]})"
         )
     return place
+
+
+def _directions(model: NetworkModel | RidgeModel) -> tuple[OperatorDirection, Direction]:
+    """How edges are turned for a model, and where its network listens on these."""
+    if isinstance(model, RidgeModel):
+        return model.view.direction, "in"
+    return model.direction, direction_of(model.network)
 
 
 def _norms(member: Member, inputs: Inputs, node: int, probes: int | None) -> Tensor:

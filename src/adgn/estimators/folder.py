@@ -21,6 +21,7 @@ from adgn._util.files import finite_or_none, parse_json, read_file, write_file
 from adgn._version import __version__
 from adgn.data import Preprocessing, TargetEncoder
 from adgn.estimators.card import model_card
+from adgn.estimators.inputs import direction_read
 from adgn.estimators.members import member_from
 from adgn.estimators.quality import Quality
 from adgn.training.checkpoint import sha256
@@ -130,7 +131,10 @@ def load(path: str | Path) -> "GraphEstimator":
         if sha256(data) != config["weights_sha256"]:
             raise ValueError(f"{_WEIGHTS} does not have the checksum that it was written with")
         tensors = load_tensors(data)
-        estimator: GraphEstimator = ESTIMATORS[config["estimator"]](**config["parameters"])
+        parameters = dict(config["parameters"])
+        if parameters.get("direction") is not None:
+            parameters["direction"] = direction_read(parameters["direction"])
+        estimator: GraphEstimator = ESTIMATORS[config["estimator"]](**parameters)
         estimator.members_ = []
         for number, about in enumerate(config["members"]):
             start = f"{number}."

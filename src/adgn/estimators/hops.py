@@ -9,8 +9,8 @@ from sklearn.utils.extmath import randomized_svd
 from torch import Tensor
 
 from adgn.data.features import csr_to_scipy
-from adgn.estimators.inputs import Direction, Inputs
-from adgn.graph import graph_operator, sparse_features
+from adgn.estimators.inputs import Inputs
+from adgn.graph import OperatorDirection, graph_operator, sparse_features
 from adgn.graph.adjacency import Normalization
 
 HopOperator = Literal["mean", "gcn", "sum"]
@@ -26,13 +26,13 @@ class HopView:
 
     Attributes:
         hops: The number $k$; 0 is the features alone.
-        direction: Where a node listens, see [`turned`][adgn.estimators.turned].
+        direction: Where a node listens, see [`turned`][adgn.graph.turned].
         operator: `"mean"` over neighbours, `"gcn"` (symmetrically normalised, with self loops) or
             `"sum"`.
     """
 
     hops: int = 0
-    direction: Direction = "in"
+    direction: OperatorDirection = "in"
     operator: HopOperator = "mean"
 
     @property

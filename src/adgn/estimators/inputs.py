@@ -2,50 +2,26 @@
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, get_args
 
 import torch
 from torch import Tensor
-from torch_geometric.utils import to_undirected
 
-from adgn._util.suggestions import unknown_name
 from adgn.data import Graph, Preprocessing
+from adgn.graph import OperatorDirection, turned
+from adgn.graph.direction import check_operator_direction
 from adgn.nn.network import Level
 
-Direction = Literal["in", "out", "both"]
-DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
 
-
-def turned(
-    edge_index: Tensor, edge_weight: Tensor | None, num_nodes: int, direction: Direction
-) -> tuple[Tensor, Tensor | None]:
-    """The edges along which messages go, where a node listens in a direction.
-
-    Args:
-        edge_index: `[2, E]`, sources and targets.
-        edge_weight: `[E]`, or `None`.
-        num_nodes: The number of nodes.
-        direction: `"in"`: a node hears the sources of its incoming edges, as the edges are;
-            `"out"`: the targets of its outgoing edges, so that edges are reversed; `"both"`: all
-            of them. Edges that become one have the mean of their weights.
+def direction_read(direction: str) -> OperatorDirection:
+    """The direction that a model folder names; those of before say `both` for `undirected`.
 
     Example:
-        >>> edges = torch.tensor([[0, 1], [1, 2]])
-        >>> turned(edges, None, 3, "out")[0].tolist()
-        [[1, 2], [0, 1]]
-        >>> turned(edges, None, 3, "both")[0].tolist()
-        [[0, 1, 1, 2], [1, 0, 2, 1]]
+        >>> direction_read("both"), direction_read("out")
+        ('undirected', 'out')
     """
-    if direction == "in":
-        return edge_index, edge_weight
-    if direction == "out":
-        return edge_index.flip(0).contiguous(), edge_weight
-    if direction != "both":
-        raise unknown_name("direction", direction, DIRECTIONS)
-    if edge_weight is None:
-        return to_undirected(edge_index, num_nodes=num_nodes), None
-    both, weight = to_undirected(edge_index, edge_weight, num_nodes=num_nodes, reduce="mean")
-    return both, weight
+    known: OperatorDirection = "undirected" if direction == "both" else direction  # type: ignore[assignment]
+    check_operator_direction(known)
+    return known
 
 
 @dataclass(eq=False)
@@ -67,7 +43,7 @@ class Inputs:
     directed: bool = True
     node_ptr: Tensor | None = None
     notes: tuple[str, ...] = ()
-    _turned: dict[Direction, tuple[Tensor, Tensor | None]] = field(default_factory=dict)
+    _turned: dict[OperatorDirection, tuple[Tensor, Tensor | None]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, graph: Graph, preprocessing: Preprocessing) -> "Inputs":
@@ -110,7 +86,7 @@ class Inputs:
             return torch.zeros(self.num_nodes, dtype=torch.long)
         return torch.repeat_interleave(self.node_ptr.diff())
 
-    def edges(self, direction: Direction) -> tuple[Tensor, Tensor | None]:
+    def edges(self, direction: OperatorDirection) -> tuple[Tensor, Tensor | None]:
         """Edges and weights for a direction; made once, so that their operators are shared."""
         if not self.directed and direction != "in":
             direction = "in"  # both directions of each edge are there

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from adgn.estimators.inputs import Direction, Inputs
+from adgn.estimators.inputs import Inputs, direction_read
 from adgn.estimators.quality import Quality
 from adgn.estimators.ridge import RidgeModel
-from adgn.graph import GraphBlocks
+from adgn.graph import GraphBlocks, OperatorDirection
 from adgn.nn import GraphNetwork, build_model
 from adgn.training.block_batches import BlockBatches
 from adgn.training.seeding import flushed_denormals
@@ -28,11 +28,11 @@ class NetworkModel:
 
     Attributes:
         network: The network, with the weights of its best epoch.
-        direction: See [`turned`][adgn.estimators.turned].
+        direction: See [`turned`][adgn.graph.turned].
     """
 
     network: GraphNetwork
-    direction: Direction
+    direction: OperatorDirection
 
     @torch.no_grad()
     @flushed_denormals()
@@ -99,7 +99,7 @@ def member_from(about: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Memb
     else:
         network = build_model(**about["network"])
         network.load_state_dict(dict(tensors))
-        model = NetworkModel(network, about["direction"])
+        model = NetworkModel(network, direction_read(about["direction"]))
     return Member(about["name"], model, about["weight"], about["temperature"])
 
 

@@ -19,9 +19,10 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from adgn.estimators.hops import OPERATORS, HopView, hop_blocks, reduction
-from adgn.estimators.inputs import DIRECTIONS, Inputs
+from adgn.estimators.inputs import Inputs, direction_read
 from adgn.estimators.quality import Quality
 from adgn.estimators.splits import Parts
+from adgn.graph.direction import OPERATOR_DIRECTIONS
 from adgn.training.ridge import RidgeStatistics
 
 # Of the mean of the Gram matrix's diagonal.
@@ -65,7 +66,8 @@ class RidgeModel:
     @classmethod
     def of(cls, view: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> "RidgeModel":
         """The model with these settings and tensors."""
-        return cls(HopView(**view), tensors["weight"], tensors["bias"], tensors.get("projection"))
+        known = HopView(**{**view, "direction": direction_read(view["direction"])})
+        return cls(known, tensors["weight"], tensors["bias"], tensors.get("projection"))
 
 
 def fit_ridge(
@@ -179,7 +181,7 @@ def probe(inputs: Inputs, y: Tensor, parts: Parts, quality: Quality, seed: int =
 
     measure(HopView())
     if inputs.edge_index.size(1):
-        for direction in DIRECTIONS if inputs.directed else DIRECTIONS[:1]:
+        for direction in OPERATOR_DIRECTIONS if inputs.directed else OPERATOR_DIRECTIONS[:1]:
             for operator in OPERATORS:
                 measure(HopView(1, direction, operator))
         for view in Probe(scores, projection).ranked()[:2]:

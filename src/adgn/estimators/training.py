@@ -14,10 +14,11 @@ from torch import Tensor
 from adgn._util.environment import NotEnoughMemoryError
 from adgn.data import TargetEncoder
 from adgn.estimators.candidates import Candidate, search_space
-from adgn.estimators.inputs import Direction, Inputs
+from adgn.estimators.inputs import Inputs
 from adgn.estimators.members import Member, NetworkModel
 from adgn.estimators.quality import METRICS, Quality
 from adgn.estimators.splits import Parts
+from adgn.graph import OperatorDirection
 from adgn.nn import GraphNetwork
 from adgn.selection.definition import StudyDefinition
 from adgn.selection.protocols import Protocol, Run
@@ -76,7 +77,7 @@ class Problem:
         """The score that early stopping follows."""
         return METRICS[self.encoder.kind][self.quality.metric]
 
-    def data(self, direction: Direction) -> OwnData:
+    def data(self, direction: OperatorDirection) -> OwnData:
         """The data for networks that listen in a direction."""
         edges, weight = self.inputs.edges(direction)
         return OwnData(

@@ -2,13 +2,16 @@
 
 from adgn.graph.adjacency import Adjacency, EdgeLayout, graph_operator, sparse_features
 from adgn.graph.blocks import GraphBlocks, SelectedGraphs
+from adgn.graph.direction import DIRECTIONS, Direction, OperatorDirection, turned
 from adgn.graph.edge_operator import EdgeOperator, Operator, edge_operator
 from adgn.graph.edges import edge_list, edges_with_loops
 from adgn.graph.kernels import multiply_reference
 from adgn.graph.native.library import Backend, backend, set_backend
 from adgn.graph.operator import CSR, SparseOperator, SparsePattern, cache_info, clear_cache
+from adgn.graph.two_way import GraphOperator, TwoWayOperator
 
-__all__ = ["CSR", "Adjacency", "Backend", "EdgeLayout", "EdgeOperator", "GraphBlocks", "Operator"]
-__all__ += ["SelectedGraphs", "SparseOperator", "SparsePattern", "backend", "cache_info"]
+__all__ = ["CSR", "DIRECTIONS", "Adjacency", "Backend", "Direction", "EdgeLayout", "EdgeOperator"]
+__all__ += ["GraphBlocks", "GraphOperator", "Operator", "OperatorDirection", "SelectedGraphs"]
+__all__ += ["SparseOperator", "SparsePattern", "TwoWayOperator", "backend", "cache_info"]
 __all__ += ["clear_cache", "edge_list", "edge_operator", "edges_with_loops", "graph_operator"]
-__all__ += ["multiply_reference", "set_backend", "sparse_features"]
+__all__ += ["multiply_reference", "set_backend", "sparse_features", "turned"]

@@ -3,7 +3,7 @@
 Self loops, weights and normalisation on the way from edges to an operator are `EdgeLayout`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union
 
 import torch
@@ -18,20 +18,24 @@ from adgn.graph.checks import (
     check_entries,
     check_same_place,
 )
+from adgn.graph.direction import OperatorDirection, check_operator_direction
 from adgn.graph.operator import SparseOperator, SparsePattern, cached
 
 if TYPE_CHECKING:
     from adgn.graph.blocks import SelectedGraphs
     from adgn.graph.edge_operator import EdgeOperator
+    from adgn.graph.two_way import TwoWayOperator
 
 Normalization = Literal["none", "mean", "loops", "gcn", "gcn-improved"]
 NORMALIZATIONS: tuple[Normalization, ...] = ("none", "mean", "loops", "gcn", "gcn-improved")
 SELF_LOOP_WEIGHT = {"loops": 1.0, "gcn": 1.0, "gcn-improved": 2.0}
 SPARSE_LAYOUTS = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc)
 
-# A [2, E] edge list, PyG's EdgeIndex (a Tensor too), a torch sparse matrix, an operator, or a
-# batch out of many prepared graphs.
-Adjacency: TypeAlias = Union[Tensor, SparseOperator, "EdgeOperator", "SelectedGraphs"]
+# A [2, E] edge list, PyG's EdgeIndex (a Tensor too), a torch sparse matrix, an operator or two of
+# them, or a batch out of many prepared graphs.
+Adjacency: TypeAlias = Union[
+    Tensor, SparseOperator, "EdgeOperator", "TwoWayOperator", "SelectedGraphs"
+]
 
 
 def graph_operator(
@@ -40,6 +44,7 @@ def graph_operator(
     *,
     num_nodes: int,
     normalization: Normalization = "none",
+    direction: OperatorDirection = "in",
     like: Tensor | None = None,
 ) -> SparseOperator:
     r"""The sparse operator of a graph, built and validated once per graph.
@@ -50,17 +55,24 @@ def graph_operator(
     loop of weight 1 (2 for `"gcn-improved"`) at each node without one and $\hat{d}_u$ is
     the sum of the weights that come into $u$; with `"loops"` $a_{uj} = \hat{w}_{uj}$.
 
+    With another `direction` it is the operator of the graph whose edges are turned: degrees too
+    are those of the turned graph.
+
     Passing the same tensors again returns the same operator; a tensor that was changed in place
     is another graph.
 
     Args:
         edge_index: `[2, E]` node indices, row 0 the sources and row 1 the targets; or PyG's
             `EdgeIndex`; or a sparse `[N, N]` tensor in PyG's `adj_t` form, whose rows are the
-            targets and whose values are the edge weights; or an operator, returned as it is; or a
-            batch of prepared graphs ([`GraphBlocks`][adgn.graph.GraphBlocks]).
+            targets and whose values are the edge weights; or an operator, returned as it is, for
+            it was built with a normalisation and a direction; or a batch of prepared graphs
+            ([`GraphBlocks`][adgn.graph.GraphBlocks]).
         edge_weight: `[E]`; gradients flow to it. All ones by default.
         num_nodes: The number of nodes.
         normalization: `"none"`, `"mean"`, `"loops"`, `"gcn"` or `"gcn-improved"`.
+        direction: `"in"`: a node hears the sources of its incoming edges; `"out"`: the targets of
+            its outgoing edges; `"undirected"`: all of them, each once, with the mean of the
+            weights of edges that become one.
         like: The tensor whose dtype and device the operator must have; by default the weights',
             or torch's default dtype and the edges' device.
 
@@ -84,7 +96,7 @@ def graph_operator(
                 "pass it to GraphBlocks"
             )
         dtype = torch.get_default_dtype() if like is None else like.dtype
-        operator = edge_index.operator(normalization, dtype)
+        operator = edge_index.operator(normalization, dtype, direction)
         return _checked_operator(operator, None, num_nodes, like)
     layout = getattr(edge_index, "layout", torch.strided)
     if layout not in (torch.strided, *SPARSE_LAYOUTS):
@@ -99,6 +111,7 @@ def graph_operator(
             "torch_sparse.SparseTensor converts with .to_torch_sparse_csr_tensor())"
         )
     check_choice("normalization", normalization, NORMALIZATIONS)
+    check_operator_direction(direction)
     if like is not None:
         check_same_place("edge_index", edge_index, "x", like)
     if edge_index.layout in SPARSE_LAYOUTS:
@@ -107,8 +120,8 @@ def graph_operator(
                 "edge_weight was given together with a sparse edge_index, whose values are the "
                 "weights already; pass one of the two"
             )
-        return _from_sparse(edge_index, num_nodes, normalization, like)
-    return _from_edges(edge_index, edge_weight, num_nodes, normalization, like)
+        return _from_sparse(edge_index, num_nodes, normalization, direction, like)
+    return _from_edges(edge_index, edge_weight, num_nodes, normalization, direction, like)
 
 
 def sparse_features(x: Tensor) -> SparseOperator:
@@ -136,17 +149,26 @@ def _from_edges(
     edge_weight: Tensor | None,
     num_nodes: int,
     normalization: Normalization,
+    direction: OperatorDirection,
     like: Tensor | None,
 ) -> SparseOperator:
     reference = like if like is not None else edge_weight
     dtype = torch.get_default_dtype() if reference is None else reference.dtype
 
-    def build_layout() -> EdgeLayout:
+    def build_layout(direction: OperatorDirection) -> EdgeLayout:
+        if direction == "out":
+            return layout_of("in").reversed()
         edges = plain_edges(edge_index, num_nodes)
         check_edge_index(edges, num_nodes)
-        return EdgeLayout.build(edges[0].long(), edges[1].long(), num_nodes, normalization)
+        ends = (edges[0].long(), edges[1].long())
+        return EdgeLayout.build(*ends, num_nodes, normalization, direction)
 
-    layout = cached((edge_index,), ("layout", normalization, num_nodes), build_layout)
+    def layout_of(direction: OperatorDirection) -> EdgeLayout:
+        key = ("layout", normalization, num_nodes, direction)
+        return cached((edge_index,), key, lambda: build_layout(direction))
+
+    layout = layout_of(direction)
+    key = ("operator", normalization, num_nodes, direction, dtype)
 
     def build() -> SparseOperator:
         if edge_weight is not None:
@@ -155,10 +177,10 @@ def _from_edges(
         return layout.operator(edge_weight, dtype)
 
     if edge_weight is None:
-        return cached((edge_index,), ("operator", normalization, num_nodes, dtype), build)
+        return cached((edge_index,), key, build)
     if _is_differentiated(edge_weight):
         return build()  # its history or tangent belongs to this step alone
-    return cached((edge_index, edge_weight), ("operator", normalization, num_nodes, dtype), build)
+    return cached((edge_index, edge_weight), key, build)
 
 
 def plain_edges(edge_index: Tensor, num_nodes: int) -> Tensor:
@@ -185,7 +207,11 @@ def _is_differentiated(weight: Tensor) -> bool:
 
 
 def _from_sparse(
-    adjacency: Tensor, num_nodes: int, normalization: Normalization, like: Tensor | None
+    adjacency: Tensor,
+    num_nodes: int,
+    normalization: Normalization,
+    direction: OperatorDirection,
+    like: Tensor | None,
 ) -> SparseOperator:
     if adjacency.shape != (num_nodes, num_nodes):
         raise ValueError(
@@ -201,12 +227,11 @@ def _from_sparse(
     def build() -> SparseOperator:
         target, source, weight = entries(adjacency)
         check_edge_weight(weight, weight.numel(), weight if like is None else like)
-        return EdgeLayout.build(source, target, num_nodes, normalization).operator(
-            weight, weight.dtype
-        )
+        layout = EdgeLayout.build(source, target, num_nodes, normalization, direction)
+        return layout.operator(weight, weight.dtype)
 
     dtype = None if like is None else like.dtype
-    return cached((adjacency,), ("operator", normalization, num_nodes, dtype), build)
+    return cached((adjacency,), ("operator", normalization, num_nodes, direction, dtype), build)
 
 
 def entries(matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -284,6 +309,9 @@ class EdgeLayout:
             for all.
         loop_node: The nodes that bring a self loop of their own...
         loop_edge: ... and the edge that it is. Of several self loops of a node the last counts.
+        union_slot: For `direction="undirected"`, `[2 E]`: for each edge, and then for each reverse,
+            the edge of the union that it is. All of the above are then about those.
+        union_count: How many there are of each.
 
     Example:
         >>> source, target = torch.tensor([0, 1]), torch.tensor([1, 0])
@@ -298,13 +326,27 @@ class EdgeLayout:
     kept: Tensor | None = None
     loop_node: Tensor | None = None
     loop_edge: Tensor | None = None
+    union_slot: Tensor | None = None
+    union_count: Tensor | None = None
 
     @classmethod
     def build(
-        cls, source: Tensor, target: Tensor, num_nodes: int, normalization: Normalization
+        cls,
+        source: Tensor,
+        target: Tensor,
+        num_nodes: int,
+        normalization: Normalization,
+        direction: OperatorDirection = "in",
     ) -> "EdgeLayout":
         """Lays out the edges `source[e] → target[e]`; the operator's rows are the targets."""
         shape = (num_nodes, num_nodes)
+        if direction == "out":
+            return cls.build(target, source, num_nodes, normalization)
+        if direction == "undirected":
+            row, col = torch.cat([target, source]), torch.cat([source, target])
+            union, slot = SparsePattern.from_entries(row, col, shape)
+            layout = cls.build(union.csr.col.long(), union.csr.row.long(), num_nodes, normalization)
+            return replace(layout, union_slot=slot, union_count=torch.bincount(slot))
         if normalization not in SELF_LOOP_WEIGHT:
             pattern, slot = SparsePattern.from_entries(target, source, shape)
             return cls(pattern, normalization, slot)
@@ -320,6 +362,14 @@ class EdgeLayout:
         loop_node = (last >= 0).nonzero().squeeze(-1)
         return cls(pattern, normalization, slot, kept, loop_node, last[loop_node])
 
+    def reversed(self) -> "EdgeLayout":
+        """The layout of the same edges, each reversed; nothing is sorted for it."""
+        pattern = self.pattern.reversed
+        # Slot i of our pattern is slot order[i] of its transpose.
+        order = pattern.to_transposed
+        assert order is not None
+        return replace(self, pattern=pattern, slot=order.index_select(0, self.slot))
+
     def operator(self, edge_weight: Tensor | None, dtype: torch.dtype) -> SparseOperator:
         """The operator with these weights (all ones for `None`)."""
         entries = self._entry_weights(edge_weight, dtype)
@@ -331,6 +381,10 @@ class EdgeLayout:
     def _entry_weights(self, edge_weight: Tensor | None, dtype: torch.dtype) -> Tensor:
         """The weight of each entry of `slot`: edges first, then one self loop per node."""
         like: dict[str, Any] = {"dtype": dtype, "device": self.slot.device}
+        if self.union_slot is not None and self.union_count is not None and edge_weight is not None:
+            both = torch.cat([edge_weight, edge_weight])
+            total = both.new_zeros(self.union_count.numel()).index_add(0, self.union_slot, both)
+            edge_weight = total / self.union_count
         if self.kept is None or self.loop_node is None:
             return torch.ones(self.slot.numel(), **like) if edge_weight is None else edge_weight
         num_nodes = self.pattern.shape[0]

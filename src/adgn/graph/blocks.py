@@ -5,6 +5,7 @@ from torch import Tensor
 
 from adgn.graph.adjacency import Normalization, graph_operator
 from adgn.graph.checks import check_edge_index, check_edge_weight, check_same_place
+from adgn.graph.direction import OperatorDirection
 from adgn.graph.native import calls
 from adgn.graph.native.library import native_library
 from adgn.graph.operator import (
@@ -14,6 +15,8 @@ from adgn.graph.operator import (
     lazy_property,
     outside_transforms,
 )
+
+_Kind = tuple[Normalization, torch.dtype, OperatorDirection]
 
 
 class GraphBlocks:
@@ -62,7 +65,7 @@ class GraphBlocks:
             )
         self._edge_order = torch.argsort(graph_of_edge[0], stable=True)
         self._edge_count = torch.bincount(graph_of_edge[0], minlength=len(self))
-        self._operators: dict[tuple[Normalization, torch.dtype], SparseOperator] = {}
+        self._operators: dict[_Kind, SparseOperator] = {}
 
     def __len__(self) -> int:
         return self.node_ptr.numel() - 1
@@ -72,13 +75,23 @@ class GraphBlocks:
         """The nodes of all graphs together."""
         return int(self.node_ptr[-1])
 
-    def operator(self, normalization: Normalization, dtype: torch.dtype) -> SparseOperator:
+    def operator(
+        self,
+        normalization: Normalization,
+        dtype: torch.dtype,
+        direction: OperatorDirection = "in",
+    ) -> SparseOperator:
         """The operator of all graphs together."""
-        key = (normalization, dtype)
+        key = (normalization, dtype, direction)
         if key not in self._operators:
-            like = torch.empty(0, dtype=dtype, device=self.edge_index.device)
-            graph, nodes = (self.edge_index, self.edge_weight), self.num_nodes
-            whole = graph_operator(*graph, num_nodes=nodes, normalization=normalization, like=like)
+            whole = graph_operator(
+                self.edge_index,
+                self.edge_weight,
+                num_nodes=self.num_nodes,
+                normalization=normalization,
+                direction=direction,
+                like=torch.empty(0, dtype=dtype, device=self.edge_index.device),
+            )
             _ = whole.transposed_value  # now, so that no batch has to turn values over
             self._operators[key] = whole
         return self._operators[key]
@@ -129,7 +142,7 @@ class SelectedGraphs:
         positions = torch.arange(self.num_nodes, device=graphs.device)
         # index_select throughout: plain indexing takes three times as long on long vectors.
         self.node_index = positions - self._shift.index_select(0, self.batch)
-        self._operators: dict[tuple[Normalization, torch.dtype], SparseOperator] = {}
+        self._operators: dict[_Kind, SparseOperator] = {}
 
     def __len__(self) -> int:
         return self.graphs.numel()
@@ -139,16 +152,20 @@ class SelectedGraphs:
         """Where the graphs are."""
         return self.node_ptr.device
 
-    def operator(self, normalization: Normalization, dtype: torch.dtype) -> SparseOperator:
+    def operator(
+        self,
+        normalization: Normalization,
+        dtype: torch.dtype,
+        direction: OperatorDirection = "in",
+    ) -> SparseOperator:
         """The operator of the batch, put together when first asked for."""
-        key = (normalization, dtype)
+        key = (normalization, dtype, direction)
         if key not in self._operators:
             with outside_transforms(self.node_ptr):
-                self._operators[key] = self._operator(normalization, dtype)
+                self._operators[key] = self._operator(self.blocks.operator(*key))
         return self._operators[key]
 
-    def _operator(self, normalization: Normalization, dtype: torch.dtype) -> SparseOperator:
-        whole = self.blocks.operator(normalization, dtype)
+    def _operator(self, whole: SparseOperator) -> SparseOperator:
         csr, slots = self._rows_of(whole.pattern.csr)
         one = None if whole.value.requires_grad else whole.one_value
         if one is None:

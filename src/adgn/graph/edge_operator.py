@@ -23,6 +23,7 @@ from adgn.graph.checks import (
     is_traced,
     records_sizes,
 )
+from adgn.graph.direction import OperatorDirection, check_operator_direction, union_entries
 from adgn.graph.edges import edge_list
 from adgn.graph.kernels import multiply_transposed
 from adgn.graph.operator import SparseOperator
@@ -36,12 +37,14 @@ class EdgeOperator:
     one operation, which has the native kernels; otherwise it is torch's `index_add`.
 
     Attributes:
-        row: `[entries]`; where each edge ends. Self loops that a normalisation adds come last.
+        row: `[entries]`; where each edge ends. The reverses of all edges, for
+            `direction="undirected"`, and self loops that a normalisation adds come last.
         col: `[entries]`; where it begins.
         value: `[entries]`.
         shape: `(nodes, nodes)`.
         mask: `[entries]`; what each message is multiplied with, or `None`.
-        graph: Edges, edge weights and normalisation, where `torch.compile` records; else `None`.
+        graph: Edges, edge weights, normalisation and direction, where `torch.compile` records;
+            else `None`.
 
     Example:
         >>> x, path = torch.tensor([[1.0], [2.0], [3.0]]), torch.tensor([[0, 1], [1, 2]])
@@ -55,7 +58,7 @@ class EdgeOperator:
     value: Tensor
     shape: tuple[int, int]
     mask: Tensor | None = None
-    graph: tuple[Tensor, Tensor | None, Normalization] | None = None
+    graph: tuple[Tensor, Tensor | None, Normalization, OperatorDirection] | None = None
 
     @property
     def places(self) -> tuple[Tensor, Tensor]:
@@ -101,6 +104,7 @@ def edge_operator(
     edge_weight: Tensor | None = None,
     *,
     normalization: Normalization = "none",
+    direction: OperatorDirection = "in",
     like: Tensor,
     mask: Tensor | None = None,
 ) -> EdgeOperator:
@@ -111,9 +115,11 @@ def edge_operator(
             matrix, interrupts what `torch.compile` records.
         edge_weight: `[E]`.
         normalization: See `graph_operator`.
+        direction: See `graph_operator`.
         like: States `[..., N, channels]`.
-        mask: `[E]`; what the message of each edge is multiplied with, after the normalisation. The
-            messages of self loops that the normalisation brings stay as they are.
+        mask: `[E]`; what the message of each edge is multiplied with, after the normalisation, and
+            that of its reverse too. The messages of self loops that the normalisation brings stay
+            as they are.
 
     Example:
         >>> pair = torch.tensor([[0, 1], [1, 0]])
@@ -128,7 +134,8 @@ def edge_operator(
                 "an explanation masks the edges of a [2, E] edge_index; pass one in place of a "
                 f"{type(edge_index).__name__}"
             )
-        return _from_operator(edge_index, edge_weight, normalization, like)
+        return _from_operator(edge_index, edge_weight, normalization, direction, like)
+    check_operator_direction(direction)
     num_nodes = like.size(-2)
     if is_traced(like):
         edges = plain_edges(edge_index, num_nodes)
@@ -145,23 +152,39 @@ def edge_operator(
     value = edge_weight
     if value is None:
         value = torch.ones_like(source, dtype=torch.float32 if _autocasts(like) else like.dtype)
+    if direction == "out":
+        source, target = target, source
+    elif direction == "undirected":
+        source, target, count = union_entries(source, target, num_nodes)
+        value = torch.cat([value, value]) / count
+        mask = None if mask is None else torch.cat([mask, mask])
     if normalization in SELF_LOOP_WEIGHT:
         nodes = torch.arange(num_nodes, device=source.device)
         loop = source == target
         # The last self loop of each node, −1 without one: that is the weight put at the end.
         number = torch.where(loop, torch.arange(source.size(0), device=source.device), -1)
         last = torch.full_like(nodes, -1).scatter_reduce(0, target, number, "amax")
-        own = torch.cat([value, value.new_full((1,), SELF_LOOP_WEIGHT[normalization])])[last]
+        weights = value
+        if direction == "undirected":  # of equal entries each has its part of their mean
+            mean = value.new_zeros(num_nodes).index_add(0, target, torch.where(loop, value, 0.0))
+            weights = torch.where(loop, mean[target], value)
+        own = torch.cat([weights, value.new_full((1,), SELF_LOOP_WEIGHT[normalization])])[last]
         value = torch.cat([torch.where(loop, 0.0, value), own])
         source, target = torch.cat([source, nodes]), torch.cat([target, nodes])
         mask = None if mask is None else torch.cat([mask, torch.ones_like(own)])
     value = normalized(value, target, source, num_nodes, normalization, check=not is_traced(like))
-    graph = (edge_index, edge_weight, normalization) if is_compiled() and mask is None else None
+    graph = None
+    if is_compiled() and mask is None:
+        graph = (edge_index, edge_weight, normalization, direction)
     return EdgeOperator(target, source, value, (num_nodes, num_nodes), mask, graph)
 
 
 def _from_operator(
-    edge_index: Adjacency, edge_weight: Tensor | None, normalization: Normalization, like: Tensor
+    edge_index: Adjacency,
+    edge_weight: Tensor | None,
+    normalization: Normalization,
+    direction: OperatorDirection,
+    like: Tensor,
 ) -> EdgeOperator:
     """The entries of an operator, which may have to be built first."""
     if isinstance(edge_index, SparseOperator):
@@ -178,7 +201,7 @@ def _from_operator(
         )
     else:
         settings = {"num_nodes": like.size(-2), "normalization": normalization, "like": like}
-        operator = _graph_operator(edge_index, edge_weight, **settings)
+        operator = _graph_operator(edge_index, edge_weight, direction=direction, **settings)
     check_same_place("the operator", operator.value, "x", like)
     csr = operator.pattern.csr
     rows = torch.arange(csr.shape[0], device=csr.col.device)
@@ -200,7 +223,12 @@ def _autocasts(tensor: Tensor) -> bool:
 
 @torch.library.custom_op("adgn::multiply", mutates_args=())
 def multiply_op(
-    x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, normalization: str, transposed: bool
+    x: Tensor,
+    edge_index: Tensor,
+    edge_weight: Tensor | None,
+    normalization: str,
+    direction: str,
+    transposed: bool,
 ) -> Tensor:
     """The graph's operator, or its transpose, times `x`; `torch.compile` keeps it whole.
 
@@ -211,6 +239,7 @@ def multiply_op(
         edge_weight,
         num_nodes=x.size(-2),
         normalization=normalization,  # type: ignore[arg-type]
+        direction=direction,  # type: ignore[arg-type]
         like=x,
     )
     product = multiply_transposed(operator, x) if transposed else operator @ x
@@ -223,13 +252,13 @@ def _(x: Tensor, *_: Any) -> Tensor:
 
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    _, edge_index, edge_weight, ctx.normalization, ctx.transposed = inputs
+    _, edge_index, edge_weight, *ctx.kind, ctx.transposed = inputs
     ctx.save_for_backward(edge_index, edge_weight)
 
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    graph = (*ctx.saved_tensors, ctx.normalization)
-    return multiply_op(grad, *graph, not ctx.transposed), None, None, None, None
+    graph = (*ctx.saved_tensors, *ctx.kind)
+    return multiply_op(grad, *graph, not ctx.transposed), None, None, None, None, None
 
 
 multiply_op.register_autograd(_backward, setup_context=_setup_context)

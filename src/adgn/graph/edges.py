@@ -7,6 +7,7 @@ from torch_geometric.utils import add_self_loops, remove_self_loops
 from adgn.graph.adjacency import SPARSE_LAYOUTS, Adjacency, entries, plain_edges
 from adgn.graph.blocks import SelectedGraphs
 from adgn.graph.checks import check_edge_index, check_same_place, is_traced
+from adgn.graph.direction import OperatorDirection, turned
 from adgn.graph.operator import cached
 
 
@@ -54,6 +55,37 @@ def edge_list(edge_index: Adjacency, num_nodes: int, like: Tensor) -> Tensor:
 
     built = cached((given,), ("edge list", num_nodes), build)
     return plain_edges(given, num_nodes) if built is None else built
+
+
+def turned_edges(
+    edges: Tensor, edge_attr: Tensor, num_nodes: int, direction: OperatorDirection
+) -> tuple[Tensor, Tensor]:
+    """Edges and edge features in a direction (see `adgn.graph.turned`), made once per graph.
+
+    Edges that become one, in `"undirected"`, have the mean of their features.
+
+    Example:
+        >>> edges, features = torch.tensor([[0, 1], [1, 0]]), torch.tensor([[4.0], [6.0]])
+        >>> union, mean = turned_edges(edges, features, 2, "undirected")
+        >>> union.tolist(), mean.flatten().tolist()
+        ([[0, 1], [1, 0]], [5.0, 5.0])
+    """
+    if direction == "in":
+        return edges, edge_attr
+
+    def build() -> tuple[Tensor, Tensor]:
+        union, features = turned(edges, edge_attr, num_nodes, direction)
+        assert features is not None
+        return union, features
+
+    if direction == "out":  # without the features: they stay as they are
+        reverse = edges.flip(0)
+        if not is_traced(edge_attr):
+            reverse = cached((edges,), "reversed edges", lambda: edges.flip(0).contiguous())
+        return reverse, edge_attr
+    if edge_attr.requires_grad:
+        return build()  # its autograd history belongs to this step alone
+    return cached((edges, edge_attr), ("undirected edges", num_nodes), build)
 
 
 def edges_with_loops(edges: Tensor, edge_attr: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:

@@ -199,6 +199,13 @@ class SparsePattern:
         return value.index_select(0, self._transposing_order)
 
     @lazy_property
+    def reversed(self) -> "SparsePattern":
+        """The pattern of the transpose, of the same arrays."""
+        order = self._transposing_order
+        with outside_transforms(order):
+            return SparsePattern(self.transposed, self.csr, torch.argsort(order), self.block_ptr)
+
+    @lazy_property
     def _transposing_order(self) -> Tensor:
         if self.to_transposed is not None:
             return self.to_transposed

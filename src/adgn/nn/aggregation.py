@@ -10,12 +10,13 @@ from torch import Tensor, nn
 from torch_geometric.nn import MessagePassing
 
 from adgn._util.registry import Registry
-from adgn.graph import Adjacency
+from adgn.graph import Adjacency, Direction
 from adgn.graph.adjacency import Normalization
 from adgn.graph.checks import records_sizes
+from adgn.graph.direction import check_direction
 from adgn.nn import conv
 from adgn.nn.base import has_hooks
-from adgn.nn.conv import GCN2Conv, GraphConvolution
+from adgn.nn.conv import BothDirections, GCN2Conv, GraphConvolution, directed
 
 
 def reset_linear(weight: Tensor) -> None:
@@ -154,9 +155,13 @@ class GatedAggregation(conv.GatedGraphConv):
 def is_plain_linear(phi: nn.Module) -> bool:
     r"""Whether calling `phi` does nothing but $\mathbf{A} \mathbf{X} \mathbf{V}^\top$.
 
-    Subclasses, hooks, parametrisations (such as a spectral norm) and explanations may do more, and
+    So it is also where $\mathbf{A}$ and $\mathbf{V}$ are those of both directions. Subclasses,
+    hooks, parametrisations (such as a spectral norm) and explanations may do more, and
     `torch.jit.trace` can follow calls only.
     """
+    if type(phi) is BothDirections:
+        parts = (phi.inward, phi.outward)
+        return phi.scale == 1 and not has_hooks(phi) and all(map(is_plain_linear, parts))
     return (
         type(phi) in (SumAggregation, GCNAggregation)
         and type(phi.lin) is nn.Linear
@@ -165,6 +170,15 @@ def is_plain_linear(phi: nn.Module) -> bool:
         and not phi.explain
         and not records_sizes()
     )
+
+
+def linear_weight(phi: nn.Module) -> Tensor:
+    r"""The $\mathbf{V}$ of a plain linear `phi`, `[d, d]`; of both directions `[2 d, d]`."""
+    if isinstance(phi, BothDirections):
+        return torch.cat([phi.inward.lin.weight, phi.outward.lin.weight])
+    assert isinstance(phi, LinearAggregation)
+    weight: Tensor = phi.lin.weight
+    return weight
 
 
 AGGREGATIONS: Registry[type[nn.Module]] = Registry("aggregation", "phi")
@@ -219,9 +233,14 @@ for _name, _class in {
 
 
 def resolve_aggregation(
-    phi: str | nn.Module | None, channels: int, phi_kwargs: Mapping[str, Any] | None = None
+    phi: str | nn.Module | None,
+    channels: int,
+    phi_kwargs: Mapping[str, Any] | None = None,
+    direction: Direction = "in",
 ) -> nn.Module:
     """The module for `phi`: a name, a module as it is, or `None` for `"gcn"` as in PyG.
+
+    A named one listens in `direction`; for `"both"` it is two of them, see `BothDirections`.
 
     Example:
         >>> resolve_aggregation("gat", 16, {"heads": 4})
@@ -232,6 +251,13 @@ def resolve_aggregation(
             raise ValueError(
                 f"phi_kwargs={dict(phi_kwargs)!r} was given together with the module "
                 f"phi={type(phi).__name__}(...), which has its settings already"
+            )
+        if direction != "in":
+            check_direction(direction)
+            raise ValueError(
+                f"direction={direction!r} was given together with the module "
+                f"phi={type(phi).__name__}(...), which is called with the edges as they are; name "
+                "an aggregation, or make the module with adgn.nn.conv.directed"
             )
         return phi
     if phi is None:
@@ -245,7 +271,7 @@ def resolve_aggregation(
     given = dict(phi_kwargs or {})
     _check_phi_kwargs(phi, aggregation, given)
     sizes = [name for name in _parameters(aggregation) if name.endswith("channels")]
-    return aggregation(*[channels] * len(sizes), **given)
+    return directed(lambda: aggregation(*[channels] * len(sizes), **given), direction)
 
 
 def _parameters(aggregation: type[nn.Module]) -> dict[str, inspect.Parameter]:

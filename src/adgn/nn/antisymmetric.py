@@ -6,11 +6,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from adgn.graph import Adjacency, edge_list
+from adgn.graph import Adjacency, Direction, edge_list
 from adgn.graph.checks import check_choice, check_count, check_features, check_flag, check_positive
 from adgn.nn import aggregation
 from adgn.nn.base import Activation, has_hooks, known_activation, resolve_activation
-from adgn.nn.conv import GraphConvolution
+from adgn.nn.conv import BothDirections, GraphConvolution
 from adgn.nn.integration import integrate
 from adgn.nn.integrators import (
     MEMORIES,
@@ -58,6 +58,11 @@ class AntiSymmetricConv(nn.Module):
             computed a second time, with the random numbers and buffers of the first.
         integrator: How the differential equation is stepped: a name from
             `adgn.nn.integrators.INTEGRATORS` (`"euler"`, the update above) or a table.
+        direction: Where a node listens, for a `phi` given by name: `"in"`: to the sources of its
+            incoming edges, as in PyG; `"out"`: to the targets of its outgoing edges;
+            `"undirected"`: to all of them, each once; `"both"`: the sum of a $\Phi$ for each
+            direction, with weights of its own. What the paper shows of the Jacobian of a node's own
+            state holds in all of them.
 
     Shapes: states `[N, d]` (for `sum` and `gcn` also `[..., N, d]`, several states on one graph),
     graph as `[2, E]` tensor, `EdgeIndex`, sparse `[N, N]` matrix or operator, edge weights `[E]`
@@ -89,6 +94,7 @@ class AntiSymmetricConv(nn.Module):
         phi_kwargs: Mapping[str, Any] | None = None,
         memory: Memory = "full",
         integrator: str | Integrator = "euler",
+        direction: Direction = "in",
     ) -> None:
         super().__init__()
         check_choice("memory", memory, MEMORIES)
@@ -111,7 +117,7 @@ class AntiSymmetricConv(nn.Module):
                 f"phi={type(phi).__name__}({phi.channels}) aggregates states of size "
                 f"{phi.channels}, but in_channels={in_channels}"
             )
-        self.phi = aggregation.resolve_aggregation(phi, in_channels, phi_kwargs)
+        self.phi = aggregation.resolve_aggregation(phi, in_channels, phi_kwargs, direction)
         if bias:
             self.bias = nn.Parameter(torch.empty(in_channels))
         else:
@@ -173,7 +179,7 @@ class AntiSymmetricConv(nn.Module):
         """`rate` as a function of the states alone, for states like `x` on one graph."""
         check_features(x, self.in_channels, like=self.W)
         if isinstance(self.phi, GraphConvolution) and self.phi.edge_dim is None:
-            edge_index, args, kwargs = self.phi.operator(x, edge_index, *args, **kwargs), (), {}
+            edge_index, args, kwargs = self.phi.prepared(x, edge_index, *args, **kwargs), (), {}
         if isinstance(edge_index, Tensor):
             edge_list(edge_index, x.size(-2), x)  # validated once per graph
         aggregation.check_taken(self.phi, kwargs)
@@ -223,14 +229,15 @@ def integrate_layers(
     `as_one_integration` with one update each. The rest goes to the aggregation.
     """
     first = layers[0]
-    phis = [layer.phi for layer in layers if isinstance(layer.phi, aggregation.LinearAggregation)]
+    phi = first.phi
+    assert isinstance(phi, GraphConvolution)
     biases: list[Tensor] = [layer.bias for layer in layers if layer.bias is not None]
     check_features(x, first.in_channels, like=first.W)
     w_self = _stacked([layer.w_self() for layer in layers])
-    w_neigh = _stacked([phi.lin.weight for phi in phis])
+    w_neigh = _stacked([aggregation.linear_weight(layer.phi) for layer in layers])
     bias = _stacked(biases) if biases else None
     return integrate(
-        *(x, phis[0].operator(x, edge_index, *args, **kwargs), w_self, w_neigh, bias),
+        *(x, phi.prepared(x, edge_index, *args, **kwargs), w_self, w_neigh, bias),
         epsilon=first.epsilon,
         act=first.act,
         num_steps=num_steps,
@@ -257,11 +264,19 @@ def as_one_integration(layers: Iterable[nn.Module]) -> list[AntiSymmetricConv] |
         if activation is None or not aggregation.is_plain_linear(layer.phi):
             return None
         alike.append(layer)
-        kind = (type(layer.phi), layer.in_channels, layer.bias is None, activation)
+        kind = (*_kind(layer.phi), layer.in_channels, layer.bias is None, activation)
         kinds.add((*kind, layer.epsilon, layer.memory, layer.integrator))
     if len(alike) > 1 and (len(kinds) > 1 or any(layer.num_iters != 1 for layer in alike)):
         return None
     return alike or None
+
+
+def _kind(phi: nn.Module) -> tuple[type[nn.Module], str]:
+    """Class and direction of a linear aggregation."""
+    if isinstance(phi, BothDirections):
+        return type(phi.inward), phi.direction
+    assert isinstance(phi, GraphConvolution)
+    return type(phi), phi.direction
 
 
 def check_gamma(gamma: float) -> None:

@@ -8,9 +8,23 @@ from torch import Tensor, nn
 from torch_geometric.nn.resolver import activation_resolver
 
 from adgn._util.suggestions import unknown_name
-from adgn.graph import Adjacency, EdgeOperator, Operator, edge_list, edge_operator, graph_operator
+from adgn.graph import (
+    Adjacency,
+    Direction,
+    EdgeOperator,
+    GraphOperator,
+    Operator,
+    OperatorDirection,
+    SparseOperator,
+    TwoWayOperator,
+    edge_list,
+    edge_operator,
+    graph_operator,
+)
 from adgn.graph.adjacency import Normalization
 from adgn.graph.checks import check_edge_attr, is_traced
+from adgn.graph.direction import check_operator_direction
+from adgn.graph.edges import turned_edges
 
 Activation = Callable[[Tensor], Tensor]
 KnownActivation = Literal["identity", "tanh", "relu"]  # those that the fused integration knows
@@ -106,16 +120,31 @@ def scaled(number: Tensor, x: Tensor) -> Tensor:
     return number.expand(x.size(-1)) * x
 
 
+def direction_of(module: nn.Module) -> Direction:
+    """The direction of the first layer in a module that has one; `"in"` without any.
+
+    Example:
+        >>> from adgn.nn import ADGN
+        >>> direction_of(ADGN(3, 8, 2, num_layers=4, direction="both"))
+        'both'
+    """
+    found = (part.direction for part in module.modules() if isinstance(part, GraphConvolution))
+    return next(found, "in")
+
+
 class GraphConvolution:
     """A layer that applies one operator of the graph, or passes messages with edge features.
 
     Attributes:
         normalization: The operator that it applies, see `adgn.graph.graph_operator`.
         edge_dim: How many features each edge must have; `None` for a layer without edge features.
+        direction: Where a node listens, see `adgn.graph.graph_operator`; `"both"` for a layer with
+            weights for each direction.
     """
 
     normalization: Normalization
     edge_dim: int | None = None
+    direction: Direction = "in"
 
     def operator(
         self, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None
@@ -124,13 +153,57 @@ class GraphConvolution:
 
         An `EdgeOperator` while tracing, and where PyG's `Explainer` has put a mask on the edges.
         """
-        mask = self.edge_mask()
+        check_operator_direction(self.direction)
+        return self._operator(self.direction, x, edge_index, edge_weight)  # type: ignore[arg-type]
+
+    def prepared(
+        self, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None
+    ) -> GraphOperator:
+        """The graph as this layer sees it, in one direction or both: what it takes in its place."""
+        if self.direction != "both":
+            return self.operator(x, edge_index, edge_weight)
+        if isinstance(edge_index, TwoWayOperator):
+            return edge_index
+        graph = (x, self.one_graph(edge_index), edge_weight)
+        return TwoWayOperator(self._operator("in", *graph), self._operator("out", *graph))
+
+    def one_graph(self, edge_index: Adjacency) -> Adjacency:
+        """`edge_index`, unless it is an operator of one direction for a layer that needs two."""
+        if isinstance(edge_index, SparseOperator | EdgeOperator):
+            raise ValueError(
+                f"edge_index is a {type(edge_index).__name__}, which has one direction, but the "
+                "layer has direction='both'; pass the edges, or a TwoWayOperator"
+            )
+        return edge_index
+
+    def _operator(
+        self,
+        direction: OperatorDirection,
+        x: Tensor,
+        edge_index: Adjacency,
+        edge_weight: Tensor | None,
+    ) -> Operator:
+        if isinstance(edge_index, TwoWayOperator):
+            raise ValueError(
+                "edge_index is a TwoWayOperator, for layers with direction='both', but the layer "
+                f"has direction={direction!r}; pass the edges, or one of the two operators"
+            )
+        mask, kind = self.edge_mask(), self.normalization
         if mask is not None or is_traced(x) or isinstance(edge_index, EdgeOperator):
             return edge_operator(
-                edge_index, edge_weight, normalization=self.normalization, like=x, mask=mask
+                *(edge_index, edge_weight),
+                normalization=kind,
+                direction=direction,
+                like=x,
+                mask=mask,
             )
-        nodes, kind = x.size(-2), self.normalization
-        return graph_operator(edge_index, edge_weight, num_nodes=nodes, normalization=kind, like=x)
+        return graph_operator(
+            *(edge_index, edge_weight),
+            num_nodes=x.size(-2),
+            normalization=kind,
+            direction=direction,
+            like=x,
+        )
 
     def edge_mask(self) -> Tensor | None:
         """What PyG's `Explainer` multiplies the messages of the edges with, `[E]`, if it does."""
@@ -156,4 +229,11 @@ class GraphConvolution:
             )
         edges = edge_list(edge_index, x.size(-2), x)
         check_edge_attr(edge_attr, edges.size(1), self.edge_dim, x)
-        return edges, edge_attr
+        direction = self.direction
+        check_operator_direction(direction)
+        if direction == "undirected" and (is_traced(x) or self.edge_mask() is not None):
+            raise ValueError(
+                f"direction='undirected' of {layer} with edge features, which merges edges, cannot "
+                "be traced or explained; use direction='in' and edges from adgn.graph.turned"
+            )
+        return turned_edges(edges, edge_attr, x.size(-2), direction)  # type: ignore[arg-type]

@@ -14,9 +14,10 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from adgn.graph import EdgeOperator, Operator, SparseOperator, graph_operator
+from adgn.graph import EdgeOperator, GraphOperator, TwoWayOperator, graph_operator
 from adgn.graph.checks import check_choice, check_count, check_finite
 from adgn.graph.native.library import DTYPES, native_library, setting
+from adgn.graph.two_way import compiled_graph, operators_of
 from adgn.nn.base import Activation, KnownActivation, known_activation
 from adgn.nn.integrators import (
     EULER,
@@ -42,7 +43,7 @@ REVERSIBLE_STEPS = 16
 
 def integrate(
     x: Tensor,
-    operator: Operator,
+    operator: GraphOperator,
     w_self: Tensor,
     w_neigh: Tensor,
     bias: Tensor | None,
@@ -69,10 +70,11 @@ def integrate(
 
     Args:
         x: States, `[..., N, d]`.
-        operator: The graph $\mathbf{A}$, `[N, N]`.
+        operator: The graph $\mathbf{A}$, `[N, N]`; or both directions of it, for $\mathbf{A}
+            \mathbf{X} \mathbf{V}^\top$ of each.
         w_self: $\mathbf{M} = \mathbf{W} - \mathbf{W}^\top - \gamma \mathbf{I}$, `[K, d, d]`:
             K = 1 set of weights for all steps, or K = `num_steps`.
-        w_neigh: $\mathbf{V}$, `[K, d, d]`.
+        w_neigh: $\mathbf{V}$, `[K, d, d]`; for both directions one above the other, `[K, 2 d, d]`.
         bias: $\mathbf{b}$, `[K, d]`, or `None`.
         epsilon: The step size.
         act: $\sigma$; `None` is the identity.
@@ -101,10 +103,10 @@ def integrate(
 
         return checkpointed(some_steps, x, num_steps, memory, lambda first, last: [act])
     keep = torch.is_grad_enabled() and any(t.requires_grad for t in (x, *weights.tensors()))
-    if isinstance(operator, EdgeOperator):
-        assert operator.graph is not None  # else `_fallback_reason` had given one
+    graph = compiled_graph(operator)
+    if graph is not None:
         settings = (epsilon, activation, num_steps, memory, keep)
-        states: Tensor = integrate_op(x, w_self, w_neigh, bias, *operator.graph, *settings)[0]
+        states: Tensor = integrate_op(x, w_self, w_neigh, bias, *graph, *settings)[0]
         return states
     run = Run.plan(x, operator, weights, epsilon, activation, num_steps, memory)
     if not keep:
@@ -115,7 +117,7 @@ def integrate(
 
 def integrate_reference(
     x: Tensor,
-    operator: Operator,
+    operator: GraphOperator,
     w_self: Tensor,
     w_neigh: Tensor,
     bias: Tensor | None,
@@ -132,7 +134,7 @@ def integrate_reference(
 
 
 def _field(
-    operator: Operator, weights: Weights, number: int, act: Activation | None
+    operator: GraphOperator, weights: Weights, number: int, act: Activation | None
 ) -> VectorField:
     w_self, w_neigh, bias = weights.of_step(number)
     return VectorField(w_self, lambda x: operator @ (x @ w_neigh.t()), bias, act)
@@ -140,7 +142,7 @@ def _field(
 
 def _check_shapes(
     x: Tensor,
-    operator: Operator,
+    operator: GraphOperator,
     w_self: Tensor,
     w_neigh: Tensor,
     bias: Tensor | None,
@@ -156,11 +158,13 @@ def _check_shapes(
     channels = x.size(-1)
     sets = w_self.size(0) if w_self.dim() == 3 else 0
     expected = (sets, channels, channels)
-    if sets not in (1, num_steps) or w_self.shape != expected or w_neigh.shape != expected:
+    sent = channels * len(operators_of(operator))
+    fits = w_self.shape == expected and w_neigh.shape == (sets, sent, channels)
+    if sets not in (1, num_steps) or not fits:
         raise ValueError(
             f"w_self has shape {list(w_self.shape)} and w_neigh {list(w_neigh.shape)}; expected "
-            f"[K, {channels}, {channels}] for states of size {channels}, with K = 1 or "
-            f"K = num_steps = {num_steps}"
+            f"[K, {channels}, {channels}] and [K, {sent}, {channels}] for states of size "
+            f"{channels}, with K = 1 or K = num_steps = {num_steps}"
         )
     if bias is not None and bias.shape != (sets, channels):
         raise ValueError(f"bias has shape {list(bias.shape)}; expected {[sets, channels]}")
@@ -168,7 +172,7 @@ def _check_shapes(
 
 def _fallback_reason(
     x: Tensor,
-    operator: Operator,
+    operator: GraphOperator,
     weights: Weights,
     activation: KnownActivation | None,
     integrator: Integrator,
@@ -178,9 +182,11 @@ def _fallback_reason(
         return "this activation"
     if integrator != EULER:
         return f"integrator={integrator.name!r}"
-    if operator.value.requires_grad:
+    values = [one.value for one in operators_of(operator)]
+    if any(value.requires_grad for value in values):
         return "edge weights that require a gradient"
-    if isinstance(operator, EdgeOperator) and operator.graph is None:
+    edge_lists = [isinstance(one, EdgeOperator) for one in operators_of(operator)]
+    if any(edge_lists) and compiled_graph(operator) is None:
         return "tracing, explanations and meta tensors"
     if torch._C._are_functorch_transforms_active():
         return "a torch.func transform"
@@ -190,7 +196,7 @@ def _fallback_reason(
         return "autocast"
     if x.dtype not in DTYPES:  # half precision: to be rounded where torch rounds
         return f"dtype {x.dtype}"
-    if len({(t.dtype, t.device) for t in (x, operator.value, *weights.tensors())}) > 1:
+    if len({(t.dtype, t.device) for t in (x, *values, *weights.tensors())}) > 1:
         return "tensors of different dtypes or devices"
     return None
 
@@ -214,7 +220,7 @@ class Run:
     def plan(
         cls,
         x: Tensor,
-        operator: SparseOperator,
+        operator: GraphOperator,
         weights: Weights,
         epsilon: float,
         activation: KnownActivation,
@@ -289,13 +295,16 @@ class _Integrate(torch.autograd.Function):
         ctx.lengths = [len(kept_here) for kept_here in kept]
         # Torch frees what is saved this way after the backward pass, and raises if it was changed
         # before. The operator's values are saved for this check alone.
-        value = run.stepper.operator.value
-        ctx.save_for_backward(x, w_self, w_neigh, bias, value, *(t for part in kept for t in part))
+        values = [one.value for one in operators_of(run.stepper.operator)]
+        ctx.num_values = len(values)
+        pieces = (t for part in kept for t in part)
+        ctx.save_for_backward(x, w_self, w_neigh, bias, *values, *pieces)
         return result
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        x, w_self, w_neigh, bias, _, *flat = ctx.saved_tensors
+        x, w_self, w_neigh, bias, *flat = ctx.saved_tensors
+        flat = flat[ctx.num_values :]
         result: list[Tensor | None] = [None] * 5
         if torch.is_grad_enabled():  # create_graph=True: this is to be differentiated again
             inputs = [x, w_self, w_neigh, bias]
@@ -332,6 +341,7 @@ def integrate_op(
     edge_index: Tensor,
     edge_weight: Tensor | None,
     normalization: str,
+    direction: str,
     epsilon: float,
     activation: str,
     num_steps: int,
@@ -345,7 +355,7 @@ def integrate_op(
     """
     check_finite("x", x)
     weights = Weights(w_self, w_neigh, bias).readable()
-    graph = (edge_index, edge_weight, normalization)
+    graph = (edge_index, edge_weight, normalization, direction)
     run = _run(x, weights, graph, epsilon, activation, num_steps, memory)
     out, kept = run.forward(x, weights, keep)
     number = next(_numbers)
@@ -367,6 +377,7 @@ def integrate_backward_op(
     edge_index: Tensor,
     edge_weight: Tensor | None,
     normalization: str,
+    direction: str,
     epsilon: float,
     activation: str,
     num_steps: int,
@@ -378,7 +389,7 @@ def integrate_backward_op(
     forward pass is done again.
     """
     weights = Weights(w_self, w_neigh, bias).readable()
-    graph = (edge_index, edge_weight, normalization)
+    graph = (edge_index, edge_weight, normalization, direction)
     run = _run(x, weights, graph, epsilon, activation, num_steps, memory)
     kept = _kept.get(int(handle))
     if kept is None:
@@ -389,12 +400,20 @@ def integrate_backward_op(
 
 
 def _run(
-    x: Tensor, weights: Weights, graph: tuple[Tensor, Tensor | None, Any], *settings: Any
+    x: Tensor, weights: Weights, graph: tuple[Tensor, Tensor | None, Any, Any], *settings: Any
 ) -> Run:
-    edge_index, edge_weight, normalization = graph
-    operator = graph_operator(
-        edge_index, edge_weight, num_nodes=x.size(-2), normalization=normalization, like=x
-    )
+    edge_index, edge_weight, normalization, direction = graph
+    operators = [
+        graph_operator(
+            *(edge_index, edge_weight),
+            num_nodes=x.size(-2),
+            normalization=normalization,
+            direction=one,
+            like=x,
+        )
+        for one in (("in", "out") if direction == "both" else (direction,))
+    ]
+    operator = operators[0] if len(operators) == 1 else TwoWayOperator(*operators)
     return Run.plan(x, operator, weights, *settings)
 
 
@@ -405,9 +424,15 @@ def _(x: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
 
 @integrate_backward_op.register_fake
 def _(
-    grad: Tensor, _: Tensor, x: Tensor, w_self: Tensor, __: Tensor, bias: Tensor | None, *___: Any
+    grad: Tensor,
+    _: Tensor,
+    x: Tensor,
+    w_self: Tensor,
+    w_neigh: Tensor,
+    bias: Tensor | None,
+    *__: Any,
 ) -> tuple[Tensor, ...]:
-    shapes = (x.shape, w_self.shape, w_self.shape, (0,) if bias is None else bias.shape)
+    shapes = (x.shape, w_self.shape, w_neigh.shape, (0,) if bias is None else bias.shape)
     return tuple(x.new_empty(shape) for shape in shapes)
 
 
@@ -419,7 +444,7 @@ def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tens
 def _backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
     grad_x, w_self, w_neigh, bias = integrate_backward_op(grad, *ctx.saved_tensors, *ctx.settings)
     has_bias = ctx.saved_tensors[4] is not None
-    return grad_x, w_self, w_neigh, bias if has_bias else None, *[None] * 8
+    return grad_x, w_self, w_neigh, bias if has_bias else None, *[None] * 9
 
 
 integrate_op.register_autograd(_backward, setup_context=_setup_context)

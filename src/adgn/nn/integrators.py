@@ -30,11 +30,11 @@ from torch.autograd import forward_ad
 from torch.utils.checkpoint import checkpoint
 
 from adgn._util.suggestions import unknown_name
-from adgn.graph import SparseOperator
+from adgn.graph import GraphOperator
 from adgn.graph.checks import is_traced
-from adgn.graph.kernels import multiply_transposed
 from adgn.graph.native import calls
 from adgn.graph.native.library import Integration, NativeLibrary
+from adgn.graph.two_way import multiply_back, sparse_operators_of
 from adgn.nn.base import Activation, KnownActivation
 
 Memory = Literal["full", "checkpoint"]
@@ -234,7 +234,10 @@ def checkpoint_interval(count: int) -> int:
 
 @dataclass(frozen=True)
 class Weights:
-    """The weights of all steps: `[K, d, d]` (twice) and `[K, d]`; K is 1 or the number of steps."""
+    """The weights of all steps: `[K, d, d]` (twice) and `[K, d]`; K is 1 or the number of steps.
+
+    With both directions `w_neigh` is `[K, 2 d, d]`.
+    """
 
     w_self: Tensor
     w_neigh: Tensor
@@ -271,7 +274,7 @@ class Weights:
 class Stepper(ABC):
     """Runs steps on one graph forward and back; `kept` is what forward hands to backward."""
 
-    operator: SparseOperator
+    operator: GraphOperator
     epsilon: float
     activation: KnownActivation
 
@@ -331,7 +334,7 @@ class TorchStepper(Stepper):
                 r = r.masked_fill_(~active, 0)
             else:
                 x = kept[step]
-            both = torch.cat([r, multiply_transposed(self.operator, r)], dim=-1)
+            both = torch.cat([r, multiply_back(self.operator, r)], dim=-1)
             grad = grad + both @ torch.cat([w_self, w_neigh])
             if grads is not None:
                 w_self_grad, w_neigh_grad, bias_grad = grads.of_step(step)
@@ -368,13 +371,14 @@ class NativeStepper(Stepper):
     def choose(
         cls,
         library: NativeLibrary,
-        operator: SparseOperator,
+        operator: GraphOperator,
         weights: Weights,
         epsilon: float,
         activation: KnownActivation,
     ) -> "NativeStepper":
         """Works block by block where the graph is many small ones, else step by step."""
-        block_ptr = operator.pattern.block_ptr
+        first, *second = sparse_operators_of(operator)
+        block_ptr = first.pattern.block_ptr
         if block_ptr is not None:
             sets, channels, _ = weights.w_self.shape
             itemsize = weights.w_self.element_size()
@@ -383,7 +387,7 @@ class NativeStepper(Stepper):
             fits = (
                 block_ptr.numel() > torch.get_num_threads()
                 and 4 * largest * width * itemsize <= _BLOCK_BYTES
-                and 2 * sets * channels * width * itemsize <= _WEIGHT_BYTES
+                and (2 + len(second)) * sets * channels * width * itemsize <= _WEIGHT_BYTES
             )
             block_ptr = calls.readable(block_ptr.long()) if fits else None
         return cls(operator, epsilon, activation, library, block_ptr)
@@ -413,12 +417,14 @@ class NativeStepper(Stepper):
         )
 
     def _problem(self, weights: Weights, count: int, *, transposed: bool) -> Integration:
-        pattern = self.operator.pattern
-        value = self.operator.transposed_value if transposed else self.operator.value
+        matrices = []
+        for one in sparse_operators_of(self.operator):
+            csr = one.pattern.transposed if transposed else one.pattern.csr
+            value = one.transposed_value if transposed else one.value
+            matrices.append((csr, calls.readable(value.detach())))
         return calls.integration(
             self.library,
-            pattern.transposed if transposed else pattern.csr,
-            calls.readable(value.detach()),
+            *matrices[0],
             weights.w_self,
             weights.w_neigh,
             weights.bias,
@@ -426,15 +432,17 @@ class NativeStepper(Stepper):
             self.epsilon,
             self.activation,
             count,
+            *matrices[1:],
         )
 
 
-def unsupported_reason(x: Tensor, operator: SparseOperator, weights: Weights) -> str | None:
+def unsupported_reason(x: Tensor, operator: GraphOperator, weights: Weights) -> str | None:
     """Why the kernels cannot integrate this; `None` where they can."""
     if x.dim() != 2:
         return "states of more than two dimensions"
-    return (
-        calls.unsupported_reason(x, operator.value, *weights.tensors())
-        or calls.unsupported_pattern_reason(operator.pattern.csr)
-        or calls.unsupported_pattern_reason(operator.pattern.transposed)
-    )
+    operators = sparse_operators_of(operator)
+    reason = calls.unsupported_reason(x, *(one.value for one in operators), *weights.tensors())
+    for one in operators:
+        reason = reason or calls.unsupported_pattern_reason(one.pattern.csr)
+        reason = reason or calls.unsupported_pattern_reason(one.pattern.transposed)
+    return reason

@@ -251,8 +251,9 @@ def test_products_read_and_write_nothing_outside_of_their_arrays(native, isa, dt
 @pytest.mark.parametrize("by_blocks", [False, True])
 @pytest.mark.parametrize("activation", calls.ACTIVATIONS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("matrices", [1, 2])
 def test_steps_read_and_write_nothing_outside_of_their_arrays(
-    native, isa, dtype, activation, by_blocks, monkeypatch
+    native, isa, matrices, dtype, activation, by_blocks, monkeypatch
 ):
     generator = torch.Generator().manual_seed(0)
     operator, ptr = some_blocks(dtype, generator)
@@ -263,14 +264,19 @@ def test_steps_read_and_write_nothing_outside_of_their_arrays(
         block_ptr = guards.around(ptr) if by_blocks else None
         rest = (w_self, w_neigh, bias, block_ptr, 0.1, activation, 2)
         pattern = operator.pattern
-        ahead = calls.integration(
-            native, guarded_csr(guards, pattern.csr), guards.around(operator.value), *rest
-        )
+        sides = [
+            (guarded_csr(guards, csr), guards.around(value))
+            for csr, value in (
+                (pattern.csr, operator.value),
+                (pattern.transposed, operator.transposed_value),
+            )
+        ]
+        # The second matrix is the transpose, as for both directions of a graph.
+        ahead = calls.integration(native, *sides[0], *rest, *([sides[1]] if matrices == 2 else []))
         first = guards.around(x)
         out, *kept = calls.forward(native, ahead, first, keep=True)
         alone, *_ = calls.forward(native, ahead, guards.around(x), keep=False)
-        value = guards.around(operator.transposed_value)
-        back = calls.integration(native, guarded_csr(guards, pattern.transposed), value, *rest)
+        back = calls.integration(native, *sides[1], *rest, *([sides[0]] if matrices == 2 else []))
         grads = tuple(guards.around(torch.zeros_like(weight)) for weight in weights)
         kept = (*kept, first if activation == "tanh" else None)
         grad_x = calls.backward(native, back, guards.around(grad), kept, grads)
@@ -278,7 +284,8 @@ def test_steps_read_and_write_nothing_outside_of_their_arrays(
 
     for width in WIDTHS:
         x, grad = (torch.randn(23, width, dtype=dtype, generator=generator) for _ in range(2))
-        shapes = ((1 + width % 2, width, width),) * 2 + ((1 + width % 2, width),)
+        sets = 1 + width % 2
+        shapes = ((sets, width, width), (sets, matrices * width, width), (sets, width))
         weights = [0.3 * torch.randn(shape, dtype=dtype, generator=generator) for shape in shapes]
         expected = both_ways(Unguarded(), x, weights, grad)
         guards = Guards(shift=width // 2 % 2)

@@ -39,7 +39,8 @@ int multiply(const adgn::Matrix<T>& matrix, Index rows, Index channels, const T*
              int threads) {
     return guarded([&] {
         const std::vector<Index> parts =
-            adgn::cut_rows(matrix.rowptr, rows, double(channels), double(channels), threads);
+            adgn::cut_rows(matrix.rowptr, nullptr, rows, double(channels), double(channels),
+                           threads);
         auto work = [&](int part, int) {
             adgn::kernels<T>().product(matrix, parts[part], parts[part + 1], channels, x, out);
         };
@@ -50,7 +51,7 @@ int multiply(const adgn::Matrix<T>& matrix, Index rows, Index channels, const T*
 }  // namespace
 
 // Raised whenever a function below changes, so that a library of another build is recognised.
-ADGN_API int adgn_interface() { return 3; }
+ADGN_API int adgn_interface() { return 4; }
 ADGN_API const char* adgn_instruction_set() { return adgn::instruction_set(); }
 ADGN_API int adgn_use_instruction_set(const char* name) { return adgn::use_instruction_set(name); }
 ADGN_API void adgn_use_team(adgn::TeamRunner runner) { adgn::set_team_runner(runner); }

@@ -106,7 +106,7 @@ def multiply(library: NativeLibrary, csr: "CSR", value: Tensor, x: Tensor) -> Te
     out = buffers.empty(library, (csr.shape[0], x.size(1)), x.dtype)
     library.call(
         "adgn_multiply",
-        Matrix(csr.rowptr.data_ptr(), csr.col.data_ptr(), value.data_ptr()),
+        _matrix(csr, value),
         *(csr.shape[0], x.size(1), x.data_ptr(), out.data_ptr(), torch.get_num_threads()),
         dtype=x.dtype,
     )
@@ -211,25 +211,33 @@ def integration(
     epsilon: float,
     activation: str,
     count: int,
+    second: tuple["CSR", Tensor] | None = None,
 ) -> Integration:
     """Some Euler steps as C++ reads them; tensors are `readable` and have no `unsupported_reason`.
 
     The fields of `Integration` in integrate.hpp say what they are. `csr` is the transpose for the
-    backward pass, and `activation` a key of `ACTIVATIONS`.
+    backward pass, and `activation` a key of `ACTIVATIONS`. `second` are pattern and values of
+    another operator, for the lower half of `w_neigh`, which is then `[K, 2 d, d]`.
     """
-    check_pattern(library, csr, block_ptr)
-    _check_values(csr, value)
-    if csr.shape[0] != csr.shape[1]:
-        raise ValueError(f"the operator has shape {list(csr.shape)}; expected [N, N]")
+    for pattern, values in [(csr, value)] + ([] if second is None else [second]):
+        check_pattern(library, pattern, block_ptr)
+        _check_values(pattern, values)
+        if pattern.shape != (csr.shape[0], csr.shape[0]):
+            raise ValueError(
+                f"the operator has shape {list(pattern.shape)}; expected [N, N], as many nodes as "
+                "there are states"
+            )
     problem = Integration(
-        Matrix(csr.rowptr.data_ptr(), csr.col.data_ptr(), value.data_ptr()),
+        _matrix(csr, value),
+        Matrix(None, None, None) if second is None else _matrix(*second),
         *(csr.shape[0], w_self.size(-1), count, w_self.size(0)),
         *(w_self.data_ptr(), w_neigh.data_ptr(), _pointer(bias)),
         *(epsilon, ACTIVATIONS[activation]),
         *(_pointer(block_ptr), 0 if block_ptr is None else block_ptr.numel() - 1),
         torch.get_num_threads(),
     )
-    problem.tensors = (csr, value, w_self, w_neigh, bias, block_ptr)  # the memory lives as long
+    # The memory lives as long.
+    problem.tensors = (csr, value, second, w_self, w_neigh, bias, block_ptr)
     return problem
 
 
@@ -306,6 +314,10 @@ def _padded(x: Tensor, problem: Integration, width: int) -> Tensor:
 def _trimmed(x: Tensor, channels: int) -> Tensor:
     """Rows without their padding, and never a view: torch forbids to change one in place."""
     return x if x.size(1) == channels else x[:, :channels].contiguous()
+
+
+def _matrix(csr: "CSR", value: Tensor) -> Matrix:
+    return Matrix(csr.rowptr.data_ptr(), csr.col.data_ptr(), value.data_ptr())
 
 
 def _pointer(tensor: Tensor | None) -> int | None:

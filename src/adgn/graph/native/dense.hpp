@@ -11,11 +11,12 @@ namespace ADGN_ISA {
 constexpr int block_rows = 6;
 constexpr int block_vectors = ADGN_BLOCK_VECTORS;
 
-// out[i] = start[i] + states[i] B[:channels] + gathered[i] B[channels:] for `rows` rows and `groups`
-// vectors of columns.
+// out[i] = start[i] + [states[i] gathered[i] …] B for `rows` rows and `groups` vectors of columns.
+// `gathered` is [matrices, tile_rows, width].
 template <class T, int rows, int groups>
-ADGN_INLINE void product_block(const T* const* states, const T* gathered, Index channels, Index width,
-                               const T* weights, const T* start, Index start_step, T* out) {
+ADGN_INLINE void product_block(const T* const* states, const T* gathered, Index matrices,
+                               Index channels, Index width, const T* weights, const T* start,
+                               Index start_step, T* out) {
     using V = Vector<T>;
     V sum[rows][groups];
 #pragma GCC unroll 8
@@ -35,15 +36,17 @@ ADGN_INLINE void product_block(const T* const* states, const T* gathered, Index 
             for (int j = 0; j < groups; ++j) sum[i][j] += a * column[j];
         }
     }
-    for (Index k = 0; k < channels; ++k, b += width) {
-        V column[groups];
+    for (Index matrix = 0; matrix < matrices; ++matrix, gathered += tile_rows * width) {
+        for (Index k = 0; k < channels; ++k, b += width) {
+            V column[groups];
 #pragma GCC unroll 8
-        for (int j = 0; j < groups; ++j) column[j] = load<T>(b + j * lanes<T>);
+            for (int j = 0; j < groups; ++j) column[j] = load<T>(b + j * lanes<T>);
 #pragma GCC unroll 8
-        for (int i = 0; i < rows; ++i) {
-            const V a = splat<T>(gathered[i * width + k]);
+            for (int i = 0; i < rows; ++i) {
+                const V a = splat<T>(gathered[i * width + k]);
 #pragma GCC unroll 8
-            for (int j = 0; j < groups; ++j) sum[i][j] += a * column[j];
+                for (int j = 0; j < groups; ++j) sum[i][j] += a * column[j];
+            }
         }
     }
 #pragma GCC unroll 8
@@ -53,28 +56,31 @@ ADGN_INLINE void product_block(const T* const* states, const T* gathered, Index 
 }
 
 template <class T, int rows>
-ADGN_INLINE void product_columns(const T* const* states, const T* gathered, Index channels, Index width,
-                                 const T* weights, const T* start, Index start_step, T* out) {
+ADGN_INLINE void product_columns(const T* const* states, const T* gathered, Index matrices,
+                                 Index channels, Index width, const T* weights, const T* start,
+                                 Index start_step, T* out) {
     const Index vectors = width / lanes<T>;
     Index j = 0;
     for (; j + block_vectors <= vectors; j += block_vectors)
-        product_block<T, rows, block_vectors>(states, gathered, channels, width, weights + j * lanes<T>,
-                                              start + j * lanes<T>, start_step,
-                                              out + j * lanes<T>);
+        product_block<T, rows, block_vectors>(states, gathered, matrices, channels, width,
+                                              weights + j * lanes<T>, start + j * lanes<T>,
+                                              start_step, out + j * lanes<T>);
     for (; j + 2 <= vectors; j += 2)
-        product_block<T, rows, 2>(states, gathered, channels, width, weights + j * lanes<T>,
-                                  start + j * lanes<T>, start_step, out + j * lanes<T>);
+        product_block<T, rows, 2>(states, gathered, matrices, channels, width,
+                                  weights + j * lanes<T>, start + j * lanes<T>, start_step,
+                                  out + j * lanes<T>);
     if (j < vectors)
-        product_block<T, rows, 1>(states, gathered, channels, width, weights + j * lanes<T>,
-                                  start + j * lanes<T>, start_step, out + j * lanes<T>);
+        product_block<T, rows, 1>(states, gathered, matrices, channels, width,
+                                  weights + j * lanes<T>, start + j * lanes<T>, start_step,
+                                  out + j * lanes<T>);
 }
 
 // The product for a tile of `count` rows. `gathered`, `start` (unless it is one row, start_step = 0)
 // and `out` have room for tile_rows rows: the last block may work on rows that are not read.
 template <class T>
-ADGN_INLINE void product_tile(const T* states, const T* gathered, Index count, Index channels,
-                              Index width, const T* weights, const T* start, Index start_step,
-                              T* out) {
+ADGN_INLINE void product_tile(const T* states, const T* gathered, Index matrices, Index count,
+                              Index channels, Index width, const T* weights, const T* start,
+                              Index start_step, T* out) {
     const Index blocks = (count + block_rows - 1) / block_rows;
     const Index short_blocks =
         count >= blocks * (block_rows - 1) ? blocks * block_rows - count : Index(0);
@@ -84,13 +90,14 @@ ADGN_INLINE void product_tile(const T* states, const T* gathered, Index count, I
         for (Index k = 0; k < block_rows; ++k)
             rows[k] = states + (i + k < count ? i + k : count - 1) * width;
         if (block < short_blocks) {
-            product_columns<T, block_rows - 1>(rows, gathered + i * width, channels, width, weights,
-                                               start + i * start_step, start_step,
-                                               out + i * width);
+            product_columns<T, block_rows - 1>(rows, gathered + i * width, matrices, channels,
+                                               width, weights, start + i * start_step,
+                                               start_step, out + i * width);
             i += block_rows - 1;
         } else {
-            product_columns<T, block_rows>(rows, gathered + i * width, channels, width, weights,
-                                           start + i * start_step, start_step, out + i * width);
+            product_columns<T, block_rows>(rows, gathered + i * width, matrices, channels, width,
+                                           weights, start + i * start_step, start_step,
+                                           out + i * width);
             i += block_rows;
         }
     }

@@ -16,8 +16,10 @@ constexpr double gather_cost = 4.0;
 template <class T>
 std::vector<Index> parts_of(const Integration<T>& problem, int passes) {
     const double width = double(padded<T>(problem.channels));
-    return cut_rows(problem.matrix.rowptr, problem.nodes, gather_cost * width,
-                    2.0 * passes * double(problem.channels) * width, problem.threads);
+    return cut_rows(problem.matrix.rowptr, problem.second.rowptr, problem.nodes,
+                    gather_cost * width,
+                    double(1 + problem.matrices()) * passes * double(problem.channels) * width,
+                    problem.threads);
 }
 
 // Parts of whole blocks: the first block of each part, and the end.
@@ -56,6 +58,7 @@ template <class T>
 ForwardTask<T> forward_task(const Integration<T>& problem) {
     ForwardTask<T> task{};
     task.matrix = problem.matrix;
+    task.second = problem.second;
     task.channels = problem.channels;
     task.width = padded<T>(problem.channels);
     task.epsilon = T(problem.epsilon);
@@ -150,6 +153,7 @@ template <class T>
 BackwardTask<T> backward_task(const Integration<T>& problem) {
     BackwardTask<T> task{};
     task.matrix = problem.matrix;
+    task.second = problem.second;
     task.channels = problem.channels;
     task.width = padded<T>(problem.channels);
     task.epsilon = T(problem.epsilon);
@@ -197,7 +201,7 @@ void backward_blocks(const Integration<T>& problem, const T* grad_out, Index row
     const bool shared = problem.weight_sets == 1;
     const int count = int(parts.size()) - 1;
     Buffer<T> memory(per_worker * problem.threads);
-    GradientSums<T> sums(d, grad_w_self ? count : 0, problem.weight_sets);
+    GradientSums<T> sums(d, problem.matrices(), grad_w_self ? count : 0, problem.weight_sets);
     auto work = [&](int part, int worker) {
         T* g = memory.get() + worker * per_worker;
         T* r = g + block_size;
@@ -235,8 +239,9 @@ void backward_blocks(const Integration<T>& problem, const T* grad_out, Index row
     };
     run_parts(count, problem.threads, work);
     if (!grad_w_self) return;
+    const Index neigh_size = problem.matrices() * d * d;
     for (Index set = 0; set < problem.weight_sets; ++set)
-        sums.add_to(set, grad_w_self + set * d * d, grad_w_neigh + set * d * d,
+        sums.add_to(set, grad_w_self + set * d * d, grad_w_neigh + set * neigh_size,
                     grad_bias ? grad_bias + set * d : nullptr);
 }
 
@@ -250,7 +255,7 @@ void backward_layers(const Integration<T>& problem, const T* grad_out, T* g, T* 
     const bool shared = problem.weight_sets == 1;
     const int count = int(parts.size()) - 1;
     Buffer<T> scratch(scratch_size(width) * problem.threads);
-    GradientSums<T> sums(d, grad_w_self ? count : 0, 1);
+    GradientSums<T> sums(d, problem.matrices(), grad_w_self ? count : 0, 1);
     T* r = spare;
     T* r_before = spare + size;
     T* checkpoints = spare + 2 * size;
@@ -284,7 +289,8 @@ void backward_layers(const Integration<T>& problem, const T* grad_out, T* g, T* 
         std::swap(r, r_before);
         if (grad_w_self && (!shared || step == 0)) {
             const Index set = shared ? 0 : step;
-            sums.add_to(0, grad_w_self + set * d * d, grad_w_neigh + set * d * d,
+            const Index neigh_size = problem.matrices() * d * d;
+            sums.add_to(0, grad_w_self + set * d * d, grad_w_neigh + set * neigh_size,
                         grad_bias ? grad_bias + set * d : nullptr);
             sums.clear();
         }

@@ -9,18 +9,21 @@ namespace adgn {
 template <class T>
 struct Integration {
     Matrix<T> matrix;      // forward: A; backward: its transpose
+    Matrix<T> second;      // the same of another matrix B, whose rowptr is null where there is none
     Index nodes;
     Index channels;
     Index steps;
     Index weight_sets;     // 1: shared by all steps; steps: one set per step
     const T* w_self;      // [weight_sets, channels, channels]
-    const T* w_neigh;     // [weight_sets, channels, channels]
+    const T* w_neigh;     // [weight_sets, matrices, channels, channels]: V, and U with a second one
     const T* bias;         // [weight_sets, channels], or null
     double epsilon;
     int activation;
     const Index* block_ptr;  // [blocks + 1]: the rows of block-diagonal parts, or null
     Index blocks;
     int threads;
+
+    Index matrices() const { return second.rowptr ? 2 : 1; }
 };
 
 // What a forward pass keeps for the backward pass; all null where no gradient is needed.

@@ -27,13 +27,14 @@ struct Rows {
     Index origin;
 };
 
-// x_next = x + epsilon act(x Mᵀ + A x Vᵀ + b) for the rows begin … end - 1.
+// x_next = x + epsilon act(x Mᵀ + A x Vᵀ + b) for the rows begin … end - 1; with a second matrix B
+// also + B x Uᵀ inside of act. Without one its `rowptr` is null.
 template <class T>
 struct ForwardTask {
-    Matrix<T> matrix;
+    Matrix<T> matrix, second;
     Index begin, end;
     Index channels, width;
-    const T* weights;     // [2 channels, width]: Mᵀ, then Vᵀ
+    const T* weights;     // [(1 + matrices) channels, width]: Mᵀ, then Vᵀ, then Uᵀ
     const T* bias;        // [width]
     T epsilon;
     Activation activation;
@@ -44,14 +45,15 @@ struct ForwardTask {
     T* scratch;           // [scratch_size(width)]
 };
 
-// One step back. With r = epsilon g ⊙ act'(…) of all rows given and s = Aᵀ r:
-// g += r M + s V, grad_weights += [r s]ᵀ x, grad_bias += sum of r; then r of the step before.
+// One step back. With r = epsilon g ⊙ act'(…) of all rows given, s = Aᵀ r and q = Bᵀ r:
+// g += r M + s V + q U, grad_weights += [r s q]ᵀ x, grad_bias += sum of r; then r of the step
+// before.
 template <class T>
 struct BackwardTask {
-    Matrix<T> matrix;     // the transpose
+    Matrix<T> matrix, second;  // the transposes
     Index begin, end;
     Index channels, width;
-    const T* weights;     // [2 channels, width]: M, then V
+    const T* weights;     // [(1 + matrices) channels, width]: M, then V, then U
     T epsilon;
     Activation activation;
     Rows<const T> r;
@@ -65,7 +67,7 @@ struct BackwardTask {
     Rows<T> checkpoints;
     Index checkpoint_every, checkpoint_size;
     Rows<T> g;
-    T* grad_weights;      // [2 channels, width], or null where they are not needed
+    T* grad_weights;      // like weights, or null where they are not needed
     T* grad_bias;         // [width], or null
     // The step before; `r_before.data` is null where there is none.
     Rows<T> r_before;
@@ -100,6 +102,6 @@ constexpr Index padded(Index channels) {
 }
 
 // How many numbers a kernel needs as room for its tile.
-constexpr Index scratch_size(Index width) { return 3 * tile_rows * width; }
+constexpr Index scratch_size(Index width) { return 4 * tile_rows * width; }
 
 }  // namespace adgn

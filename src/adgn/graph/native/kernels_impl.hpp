@@ -35,17 +35,26 @@ ADGN_INLINE void update_tile(const ForwardTask<T>& task, Index row, Index count,
                               activated ? activated + i : nullptr, active ? active + i : nullptr);
 }
 
+// What the rows of a tile gather, [matrices, tile_rows, width]; returns the number of matrices.
+template <class T, class Task>
+ADGN_INLINE Index gather_tile(const Task& task, Index row, Index stop, Rows<const T> x, T* out) {
+    gather_rows<T>(task.matrix, row, stop, x, task.width, out);
+    if (!task.second.rowptr) return 1;
+    gather_rows<T>(task.second, row, stop, x, task.width, out + tile_rows * task.width);
+    return 2;
+}
+
 template <class T>
 void forward(const ForwardTask<T>& task) {
     const Index width = task.width;
     T* gathered = task.scratch;
-    T* rate = gathered + tile_rows * width;
+    T* rate = gathered + 2 * tile_rows * width;
     for (Index row = task.begin; row < task.end; row += tile_rows) {
         const Index stop = row + tile_rows < task.end ? row + tile_rows : task.end;
         const Index count = stop - row;
-        gather_rows<T>(task.matrix, row, stop, task.x, width, gathered);
-        product_tile<T>(task.x.data + (row - task.x.origin) * width, gathered, count, task.channels,
-                        width, task.weights, task.bias, 0, rate);
+        const Index matrices = gather_tile<T>(task, row, stop, task.x, gathered);
+        product_tile<T>(task.x.data + (row - task.x.origin) * width, gathered, matrices, count,
+                        task.channels, width, task.weights, task.bias, 0, rate);
         if (task.activation == Activation::tanh)
             update_tile<T, Activation::tanh>(task, row, count, rate);
         else if (task.activation == Activation::relu)
@@ -112,23 +121,25 @@ ADGN_INLINE const T* states_before(const BackwardTask<T>& task, Index row, Index
 template <class T>
 void backward(const BackwardTask<T>& task) {
     const Index width = task.width;
-    T* returned = task.scratch;  // s = Aᵀ r
-    T* sum = returned + tile_rows * width;
+    T* returned = task.scratch;  // s = Aᵀ r, and q = Bᵀ r
+    T* sum = returned + 2 * tile_rows * width;
     T* room = sum + tile_rows * width;
     for (Index row = task.begin; row < task.end; row += tile_rows) {
         const Index stop = row + tile_rows < task.end ? row + tile_rows : task.end;
         const Index count = stop - row;
         const T* r = task.r.data + (row - task.r.origin) * width;
         T* g = task.g.data + (row - task.g.origin) * width;
-        gather_rows<T>(task.matrix, row, stop, task.r, width, returned);
+        const Index matrices = gather_tile<T>(task, row, stop, task.r, returned);
         std::memcpy(sum, g, std::size_t(count * width) * sizeof(T));
-        product_tile<T>(r, returned, count, task.channels, width, task.weights, sum, width, sum);
+        product_tile<T>(r, returned, matrices, count, task.channels, width, task.weights, sum,
+                        width, sum);
         std::memcpy(g, sum, std::size_t(count * width) * sizeof(T));
         if (task.grad_weights) {
             const T* x = states_before<T>(task, row, count, room);
             outer_tile<T>(r, x, count, task.channels, width, task.grad_weights);
-            outer_tile<T>(returned, x, count, task.channels, width,
-                          task.grad_weights + task.channels * width);
+            for (Index k = 0; k < matrices; ++k)
+                outer_tile<T>(returned + k * tile_rows * width, x, count, task.channels, width,
+                              task.grad_weights + (1 + k) * task.channels * width);
         }
         if (task.grad_bias) {
             for (Index i = 0; i < count; ++i)

@@ -31,7 +31,7 @@ VARIABLE = "ADGN_BACKEND"
 LARGE = 2**23  # bytes: a few large pages; below, malloc itself keeps memory
 
 _FILE = "_kernels.dll" if sys.platform == "win32" else "_kernels.so"  # as setup.py names it
-_INTERFACE = 3  # the number that adgn_interface() in api.cpp returns
+_INTERFACE = 4  # the number that adgn_interface() in api.cpp returns
 _SUFFIX = {torch.float32: "float", torch.float64: "double"}
 DTYPES = tuple(_SUFFIX)
 
@@ -50,9 +50,9 @@ class Integration(Structure):
     """`Integration` of integrate.hpp."""
 
     _fields_ = (
-        *(("matrix", Matrix), ("nodes", c_int64), ("channels", c_int64), ("steps", c_int64)),
-        *(("weight_sets", c_int64), ("w_self", c_void_p), ("w_neigh", c_void_p)),
-        *(("bias", c_void_p), ("epsilon", c_double), ("activation", c_int)),
+        *(("matrix", Matrix), ("second", Matrix), ("nodes", c_int64), ("channels", c_int64)),
+        *(("steps", c_int64), ("weight_sets", c_int64), ("w_self", c_void_p)),
+        *(("w_neigh", c_void_p), ("bias", c_void_p), ("epsilon", c_double), ("activation", c_int)),
         *(("block_ptr", c_void_p), ("blocks", c_int64), ("threads", c_int)),
     )
 

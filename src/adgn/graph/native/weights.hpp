@@ -8,24 +8,25 @@
 
 namespace adgn {
 
-// Per set [2 channels, width]: M and V one above the other, transposed or not; and the bias, zero
-// where there is none.
+// Per set [(1 + matrices) channels, width]: M, V and, with two matrices, U one above the other, each
+// transposed or not; and the bias, zero where there is none.
 template <class T>
 class PackedWeights {
   public:
     PackedWeights(const Integration<T>& problem, bool transposed)
         : width_(padded<T>(problem.channels)),
-          set_size_(2 * problem.channels * width_),
+          set_size_((1 + problem.matrices()) * problem.channels * width_),
           shared_(problem.weight_sets == 1),
           weights_(problem.weight_sets * set_size_),
           bias_(problem.weight_sets * width_) {
-        const Index d = problem.channels;
+        const Index d = problem.channels, matrices = problem.matrices();
         std::fill_n(weights_.get(), problem.weight_sets * set_size_, T(0));
         std::fill_n(bias_.get(), problem.weight_sets * width_, T(0));
         for (Index set = 0; set < problem.weight_sets; ++set) {
             pack(problem.w_self + set * d * d, d, transposed, weights_.get() + set * set_size_);
-            pack(problem.w_neigh + set * d * d, d, transposed,
-                 weights_.get() + set * set_size_ + d * width_);
+            for (Index k = 0; k < matrices; ++k)
+                pack(problem.w_neigh + (set * matrices + k) * d * d, d, transposed,
+                     weights_.get() + set * set_size_ + (1 + k) * d * width_);
             if (problem.bias)
                 std::copy_n(problem.bias + set * d, d, bias_.get() + set * width_);
         }
@@ -50,10 +51,11 @@ class PackedWeights {
 template <class T>
 class GradientSums {
   public:
-    GradientSums(Index channels, int parts, Index sets)
+    GradientSums(Index channels, Index matrices, int parts, Index sets)
         : d_(channels),
+          rows_((1 + matrices) * channels),
           width_(padded<T>(channels)),
-          set_size_((2 * channels + 1) * width_),
+          set_size_((rows_ + 1) * width_),
           sets_(sets),
           parts_(parts),
           sums_(parts * sets * set_size_) {
@@ -61,23 +63,22 @@ class GradientSums {
     }
     void clear() { std::fill_n(sums_.get(), parts_ * sets_ * set_size_, T(0)); }
     T* weights(int part, Index set) { return sums_.get() + (part * sets_ + set) * set_size_; }
-    T* bias(int part, Index set) { return weights(part, set) + 2 * d_ * width_; }
+    T* bias(int part, Index set) { return weights(part, set) + rows_ * width_; }
 
     void add_to(Index set, T* w_self, T* w_neigh, T* bias) {
         for (int part = 0; part < parts_; ++part) {
             const T* sum = weights(part, set);
-            for (Index i = 0; i < d_; ++i)
-                for (Index j = 0; j < d_; ++j) {
-                    w_self[i * d_ + j] += sum[i * width_ + j];
-                    w_neigh[i * d_ + j] += sum[(d_ + i) * width_ + j];
-                }
+            for (Index i = 0; i < rows_; ++i) {
+                T* row = i < d_ ? w_self + i * d_ : w_neigh + (i - d_) * d_;
+                for (Index j = 0; j < d_; ++j) row[j] += sum[i * width_ + j];
+            }
             if (bias)
-                for (Index j = 0; j < d_; ++j) bias[j] += sum[2 * d_ * width_ + j];
+                for (Index j = 0; j < d_; ++j) bias[j] += sum[rows_ * width_ + j];
         }
     }
 
   private:
-    Index d_, width_, set_size_, sets_;
+    Index d_, rows_, width_, set_size_, sets_;
     int parts_;
     Buffer<T> sums_;
 };

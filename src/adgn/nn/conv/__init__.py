@@ -1,6 +1,7 @@
 """PyG's convolutions on operators that are built once per graph: same parameters, same outputs."""
 
 from adgn.nn.base import GraphConvolution
+from adgn.nn.conv.directed import BothDirections, directed
 from adgn.nn.conv.gat import GATConv
 from adgn.nn.conv.gcn import GCNConv
 from adgn.nn.conv.gcnii import GCN2Conv
@@ -8,5 +9,5 @@ from adgn.nn.conv.ggnn import GatedGraphConv
 from adgn.nn.conv.gin import GINConv, GINEConv
 from adgn.nn.conv.graphsage import SAGEConv
 
-__all__ = ["GATConv", "GCN2Conv", "GCNConv", "GINConv", "GINEConv", "GatedGraphConv"]
-__all__ += ["GraphConvolution", "SAGEConv"]
+__all__ = ["BothDirections", "GATConv", "GCN2Conv", "GCNConv", "GINConv", "GINEConv"]
+__all__ += ["GatedGraphConv", "GraphConvolution", "SAGEConv", "directed"]

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from pydantic import Field
 from torch import Tensor, nn
 
-from adgn.graph import Adjacency
+from adgn.graph import Adjacency, Direction
 from adgn.nn.antisymmetric import AntiSymmetricConv, as_one_integration, integrate_layers
 from adgn.nn.base import Activation
 from adgn.nn.conv import GraphConvolution
@@ -102,6 +102,11 @@ class ADGNOptions(ModelOptions):
     integrator: str | Integrator = Field(
         "euler", description="how the differential equation is stepped: `euler`, or a table"
     )
+    direction: Direction = Field(
+        "in",
+        description="where a node listens: `in`, `out`, `undirected`, or `both` (weights for each "
+        "direction)",
+    )
     edge_dim: int | None = Field(
         None, ge=1, description="features per edge, for a Φ that reads them (`gine`, `gat`)"
     )
@@ -154,6 +159,8 @@ class ADGN(Model):
         memory: What is kept for the gradient: `"full"`, or far less with `"checkpoint"`.
         integrator: A name from `adgn.nn.integrators.INTEGRATORS` (`"euler"`, the update above) or a
             table.
+        direction: Where a node listens: `"in"`, `"out"`, `"undirected"`, or `"both"` with a $\Phi$
+            for each direction, see `AntiSymmetricConv`.
         edge_dim: Features per edge, for a `phi` that reads them (`"gine"`, `"gat"`).
         phi_kwargs: More options for a `phi` given by name.
         level: `"node"` or `"graph"`.

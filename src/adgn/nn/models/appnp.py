@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pydantic import Field
 from torch import Tensor
 
-from adgn.graph import Operator
+from adgn.graph import GraphOperator
 from adgn.nn.models.diffusion import Diffusion, PropagationOptions
 from adgn.nn.network import Model
 from adgn.nn.registry import register_model
@@ -21,10 +21,10 @@ class APPNPPropagation(Diffusion):
     """The activation, then PageRank."""
 
     def __init__(self, channels: int, num_layers: int, options: APPNPOptions) -> None:
-        super().__init__(num_layers, "gcn", options.act)
+        super().__init__(num_layers, "gcn", options.act, options.direction)
         self.alpha = options.alpha
 
-    def steps(self, x: Tensor, operator: Operator) -> Iterator[Tensor]:
+    def steps(self, x: Tensor, operator: GraphOperator) -> Iterator[Tensor]:
         """The states after each step."""
         first = x = self.activate(x)
         for _ in range(self.num_layers):

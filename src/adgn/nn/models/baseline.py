@@ -6,7 +6,7 @@ from typing import Any, Literal
 from pydantic import Field
 from torch import Tensor, nn
 
-from adgn.graph import Adjacency
+from adgn.graph import Adjacency, Direction
 from adgn.nn.base import Activation, resolve_activation
 from adgn.nn.registry import ModelOptions
 
@@ -19,6 +19,16 @@ class StackOptions(ModelOptions):
         "none", description="normalisation after each layer: `none`, `layer` or `batch`"
     )
     residual: bool = Field(False, description="whether a layer adds to its input")
+
+
+class GraphStackOptions(StackOptions):
+    """The options of those whose layers see the graph."""
+
+    direction: Direction = Field(
+        "in",
+        description="where a node listens: `in`, `out`, `undirected`, or `both` (weights for each "
+        "direction)",
+    )
 
 
 class Stack(nn.Module):
@@ -58,7 +68,7 @@ class Stack(nn.Module):
         if self.edge_dim is not None:
             graph = {"edge_index": edge_index, "edge_weight": edge_weight, "edge_attr": edge_attr}
         elif not isinstance(self.layers[0], nn.Linear):  # one operator for all layers
-            graph = {"edge_index": self.layers[0].operator(x, edge_index, edge_weight)}  # type: ignore[operator]
+            graph = {"edge_index": self.layers[0].prepared(x, edge_index, edge_weight)}  # type: ignore[operator]
         if self.first_states:
             graph["first"] = x
         for number, layer in enumerate(self.layers):

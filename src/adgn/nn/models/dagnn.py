@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from adgn.graph import Operator
+from adgn.graph import GraphOperator
 from adgn.nn.models.diffusion import Diffusion, PropagationOptions
 from adgn.nn.network import Model
 from adgn.nn.registry import register_model
@@ -15,10 +15,10 @@ class DAGNNPropagation(Diffusion):
     """The activation, the depths, and how much of each a node keeps."""
 
     def __init__(self, channels: int, num_layers: int, options: PropagationOptions) -> None:
-        super().__init__(num_layers, "gcn", options.act)
+        super().__init__(num_layers, "gcn", options.act, options.direction)
         self.score = nn.Linear(channels, 1)
 
-    def steps(self, x: Tensor, operator: Operator) -> Iterator[Tensor]:
+    def steps(self, x: Tensor, operator: GraphOperator) -> Iterator[Tensor]:
         """The states at each depth; the last step gives all depths, weighed."""
         x = self.activate(x)
         kept = torch.sigmoid(self.score(x)) * x

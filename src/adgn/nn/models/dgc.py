@@ -7,14 +7,15 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from adgn.graph import Operator
+from adgn.graph import GraphOperator
+from adgn.graph.adjacency import Normalization
 from adgn.nn.base import Activation
-from adgn.nn.models.diffusion import Diffusion
+from adgn.nn.models.diffusion import Diffusion, DiffusionOptions
 from adgn.nn.network import Model
-from adgn.nn.registry import ModelOptions, register_model
+from adgn.nn.registry import register_model
 
 
-class DGCOptions(ModelOptions):
+class DGCOptions(DiffusionOptions):
     """The options of DGC."""
 
     epsilon: float = Field(0.1, gt=0, allow_inf_nan=False, description="the step size ε")
@@ -31,11 +32,12 @@ class DGCPropagation(Diffusion):
     """The diffusion, and the activation at its end."""
 
     def __init__(self, channels: int, num_layers: int, options: DGCOptions) -> None:
-        super().__init__(num_layers, "gcn-improved" if options.improved else "gcn", options.act)
+        kind: Normalization = "gcn-improved" if options.improved else "gcn"
+        super().__init__(num_layers, kind, options.act, options.direction)
         self.epsilon = options.epsilon
         self.diffusion = options.diffusion
 
-    def steps(self, x: Tensor, operator: Operator) -> Iterator[Tensor]:
+    def steps(self, x: Tensor, operator: GraphOperator) -> Iterator[Tensor]:
         """The states after each step; the activation belongs to the last."""
         for step in range(self.num_layers):
             change = operator @ x

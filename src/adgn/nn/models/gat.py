@@ -3,13 +3,13 @@
 from pydantic import Field
 from torch import nn
 
-from adgn.nn.conv import GATConv
-from adgn.nn.models.baseline import Stack, StackOptions
+from adgn.nn.conv import GATConv, directed
+from adgn.nn.models.baseline import GraphStackOptions, Stack
 from adgn.nn.network import Model
 from adgn.nn.registry import register_model
 
 
-class GATOptions(StackOptions):
+class GATOptions(GraphStackOptions):
     """The options of GAT."""
 
     heads: int = Field(1, ge=1, description="attention heads")
@@ -44,6 +44,9 @@ class GAT(Model):
     @staticmethod
     def build_propagation(channels: int, num_layers: int, options: GATOptions) -> nn.Module:
         """The layers in a row."""
-        own = options.beyond(StackOptions)
-        layers = [GATConv(channels, channels, **own) for _ in range(num_layers)]
+        own = options.beyond(GraphStackOptions)
+        layers = [
+            directed(lambda: GATConv(channels, channels, **own), options.direction)
+            for _ in range(num_layers)
+        ]
         return Stack(layers, channels, options)

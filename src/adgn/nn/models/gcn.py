@@ -3,13 +3,13 @@
 from pydantic import Field
 from torch import nn
 
-from adgn.nn.conv import GCNConv
-from adgn.nn.models.baseline import Stack, StackOptions
+from adgn.nn.conv import GCNConv, directed
+from adgn.nn.models.baseline import GraphStackOptions, Stack
 from adgn.nn.network import Model
 from adgn.nn.registry import register_model
 
 
-class GCNOptions(StackOptions):
+class GCNOptions(GraphStackOptions):
     """The options of GCN."""
 
     improved: bool = Field(False, description="self loops of weight 2")
@@ -32,6 +32,9 @@ class GCN(Model):
     @staticmethod
     def build_propagation(channels: int, num_layers: int, options: GCNOptions) -> nn.Module:
         """The layers in a row."""
-        own = options.beyond(StackOptions)
-        layers = [GCNConv(channels, channels, **own) for _ in range(num_layers)]
+        own = options.beyond(GraphStackOptions)
+        layers = [
+            directed(lambda: GCNConv(channels, channels, **own), options.direction)
+            for _ in range(num_layers)
+        ]
         return Stack(layers, channels, options)

@@ -1,15 +1,17 @@
 """GCNII: graph convolutions with initial residual and identity mapping."""
 
+from functools import partial
+
 from pydantic import Field
 from torch import nn
 
-from adgn.nn.conv import GCN2Conv
-from adgn.nn.models.baseline import Stack, StackOptions
+from adgn.nn.conv import GCN2Conv, directed
+from adgn.nn.models.baseline import GraphStackOptions, Stack
 from adgn.nn.network import Model
 from adgn.nn.registry import register_model
 
 
-class GCNIIOptions(StackOptions):
+class GCNIIOptions(GraphStackOptions):
     """The options of GCNII."""
 
     alpha: float = Field(0.1, ge=0, le=1, description="how much of the first states comes back")
@@ -40,7 +42,11 @@ class GCNII(Model):
     @staticmethod
     def build_propagation(channels: int, num_layers: int, options: GCNIIOptions) -> nn.Module:
         """The layers in a row."""
-        own = options.beyond(StackOptions)
+        own = options.beyond(GraphStackOptions)
         numbers = [None if options.theta is None else n + 1 for n in range(num_layers)]
-        layers = [GCN2Conv(channels, layer=number, **own) for number in numbers]
+        # The mean of both directions: the sum would double what is passed on as it is.
+        layers = [
+            directed(partial(GCN2Conv, channels, layer=number, **own), options.direction, scale=0.5)
+            for number in numbers
+        ]
         return Stack(layers, channels, options, first_states=True)

@@ -9,20 +9,20 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from adgn.graph import Adjacency, Operator
+from adgn.graph import Adjacency, GraphOperator, OperatorDirection, TwoWayOperator
 from adgn.graph.checks import is_traced
 from adgn.graph.spectrum import spectral_radius
 from adgn.nn.base import Activation
-from adgn.nn.models.diffusion import Diffusion
+from adgn.nn.models.diffusion import Diffusion, DiffusionOptions
 from adgn.nn.network import Model
-from adgn.nn.registry import ModelOptions, register_model
+from adgn.nn.registry import register_model
 
 Matrix = Literal["uniform", "ring", "orthogonal", "symmetric", "antisymmetric", "diagonal"]
 # Above, the eigenvalues of a random matrix take minutes, and the laws of large ones hold.
 _EXACT_UNITS = 1024
 
 
-class GESNOptions(ModelOptions):
+class GESNOptions(DiffusionOptions):
     """The options of GESN."""
 
     matrix: Matrix = Field(
@@ -49,6 +49,9 @@ class GESNOptions(ModelOptions):
         description="stop where no state changes by more: a fixed point; 0: all layers",
     )
     act: str | Activation | None = Field("tanh", description="the activation")
+    direction: OperatorDirection = Field(
+        "in", description="where a node listens: `in`, `out` or `undirected`"
+    )
     readout: Literal["linear", "linear_no_bias", "mlp", "ridge", "none"] = Field(
         "ridge",
         description="`ridge`: linear, solved in closed form; or trained: `linear`, "
@@ -70,7 +73,7 @@ class EchoStates(Diffusion):
     reads_batch = True
 
     def __init__(self, channels: int, num_layers: int, options: GESNOptions) -> None:
-        super().__init__(num_layers, "none", options.act)
+        super().__init__(num_layers, "none", options.act, options.direction)
         self.matrix: Matrix = options.matrix
         self.radius = options.radius
         self.input_scale = options.input_scale
@@ -114,7 +117,7 @@ class EchoStates(Diffusion):
         batch_size: int | None = None,
     ) -> Tensor:
         """The last states; the radius is relative to that of each graph of the batch."""
-        operator = self.operator(x, edge_index, edge_weight)
+        operator = self.prepared(x, edge_index, edge_weight)
         # A queue of one: only the last states are kept.
         return deque(self.steps(x, operator, batch, batch_size), maxlen=1).pop()
 
@@ -127,18 +130,19 @@ class EchoStates(Diffusion):
         batch_size: int | None = None,
     ) -> list[Tensor]:
         """`x` and the states after each step; after a fixed point they stay as they are."""
-        operator = self.operator(x, edge_index, edge_weight)
+        operator = self.prepared(x, edge_index, edge_weight)
         states = [x, *self.steps(x, operator, batch, batch_size)]
         return states + states[-1:] * (self.num_layers + 1 - len(states))
 
     def steps(
         self,
         x: Tensor,
-        operator: Operator,
+        operator: GraphOperator,
         batch: Tensor | None = None,
         batch_size: int | None = None,
     ) -> Iterator[Tensor]:
         """The states after each step, until all are made or none changes any more."""
+        assert not isinstance(operator, TwoWayOperator)  # the options have no such direction
         x = self.input_scale * x
         graph_radius = spectral_radius(operator, batch, batch_size)
         # Without cycles states stop changing whatever the radius: there is nothing to relate to.

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pydantic import Field
 from torch import Tensor, nn
 
-from adgn.graph import Operator
+from adgn.graph import Direction, GraphOperator
 from adgn.nn.conv import GatedGraphConv
 from adgn.nn.models.diffusion import Diffusion
 from adgn.nn.network import Model
@@ -17,16 +17,22 @@ class GGNNOptions(ModelOptions):
 
     shared_gru: bool = Field(True, description="one GRU for all layers, or one per layer")
     bias: bool = Field(True, description="whether the GRU has biases")
+    direction: Direction = Field(
+        "in",
+        description="where a node listens: `in`, `out`, `undirected`, or `both` (weights for each "
+        "direction)",
+    )
 
 
 class GGNNPropagation(Diffusion):
     """Gated steps, with one GRU for all of them or one for each."""
 
     def __init__(self, channels: int, num_layers: int, options: GGNNOptions) -> None:
-        super().__init__(num_layers, "none", act=None)
+        super().__init__(num_layers, "none", act=None, direction=options.direction)
         steps = [num_layers] if options.shared_gru else [1] * num_layers
         self.layers = nn.ModuleList(
-            GatedGraphConv(channels, count, bias=options.bias) for count in steps
+            GatedGraphConv(channels, count, bias=options.bias, direction=options.direction)
+            for count in steps
         )
 
     def edge_mask(self) -> Tensor | None:
@@ -34,7 +40,7 @@ class GGNNPropagation(Diffusion):
         mask: Tensor | None = self.layers[0].edge_mask()  # type: ignore[operator]
         return mask
 
-    def steps(self, x: Tensor, operator: Operator) -> Iterator[Tensor]:
+    def steps(self, x: Tensor, operator: GraphOperator) -> Iterator[Tensor]:
         """The states after each step."""
         for layer in self.layers:
             for state in layer.steps(x, operator):  # type: ignore[operator]

@@ -3,14 +3,14 @@
 from pydantic import Field
 from torch import nn
 
-from adgn.nn.conv import GINConv, GINEConv
+from adgn.nn.conv import GINConv, GINEConv, directed
 from adgn.nn.conv.gin import PerceptronName
-from adgn.nn.models.baseline import Stack, StackOptions
+from adgn.nn.models.baseline import GraphStackOptions, Stack
 from adgn.nn.network import Model
 from adgn.nn.registry import register_model
 
 
-class GINOptions(StackOptions):
+class GINOptions(GraphStackOptions):
     """The options of GIN."""
 
     mlp: PerceptronName = Field(
@@ -40,9 +40,12 @@ class GIN(Model):
     @staticmethod
     def build_propagation(channels: int, num_layers: int, options: GINOptions) -> nn.Module:
         """The layers in a row."""
-        own = options.beyond(StackOptions)
+        own = options.beyond(GraphStackOptions)
         kind = GINConv if own["edge_dim"] is None else GINEConv
         if kind is GINConv:
             del own["edge_dim"]
-        layers = [kind(channels, channels, **own) for _ in range(num_layers)]
+        layers = [
+            directed(lambda: kind(channels, channels, **own), options.direction)
+            for _ in range(num_layers)
+        ]
         return Stack(layers, channels, options)

@@ -1,12 +1,15 @@
 """GRAND: graph diffusion by attention, integrated with a Runge-Kutta method."""
 
+from typing import Any
+
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from adgn.graph import Adjacency, Operator
+from adgn.graph import Adjacency, Direction, GraphOperator
+from adgn.graph.two_way import operators_of
 from adgn.nn.base import Activation, resolve_activation, scaled
-from adgn.nn.conv import GATConv
+from adgn.nn.conv import GATConv, directed
 from adgn.nn.network import Model
 from adgn.nn.registry import ModelOptions, register_model
 
@@ -22,14 +25,22 @@ class GRANDOptions(ModelOptions):
         "steps, exact for the discrete solution",
     )
     act: str | Activation | None = Field("tanh", description="activation after the last step")
+    direction: Direction = Field(
+        "in",
+        description="where a node listens: `in`, `out`, `undirected`, or `both` (the mean of an "
+        "attention for each direction)",
+    )
 
 
 class DiffusionByAttention(nn.Module):
     r"""$\dot{\mathbf{X}} = a\, (\operatorname{GAT}(\mathbf{X}) - \mathbf{X})$."""
 
-    def __init__(self, channels: int, heads: int) -> None:
+    def __init__(self, channels: int, heads: int, direction: Direction = "in") -> None:
         super().__init__()
-        self.attention = GATConv(channels, channels, heads=heads)
+        # The mean of both directions: a diffusion goes to an average of neighbours.
+        self.attention: Any = directed(
+            lambda: GATConv(channels, channels, heads=heads), direction, scale=0.5
+        )
         self.alpha = nn.Parameter(torch.zeros(()))  # a is its sigmoid
 
     def reset_parameters(self) -> None:
@@ -37,7 +48,7 @@ class DiffusionByAttention(nn.Module):
         self.attention.reset_parameters()
         nn.init.zeros_(self.alpha)
 
-    def forward(self, x: Tensor, operator: Operator) -> Tensor:
+    def forward(self, x: Tensor, operator: GraphOperator) -> Tensor:
         """The rate of change of the states."""
         return scaled(torch.sigmoid(self.alpha), self.attention(x, operator) - x)
 
@@ -52,7 +63,7 @@ class GRANDPropagation(nn.Module):
         self.num_layers = num_layers
         self.epsilon = options.epsilon
         self.adjoint = options.adjoint
-        self.rate = DiffusionByAttention(channels, options.heads)
+        self.rate = DiffusionByAttention(channels, options.heads, options.direction)
         self.act = resolve_activation(options.act)
 
     @torch.compiler.disable(reason="torchdiffeq looks at times")  # type: ignore[no-untyped-call, untyped-decorator]
@@ -62,7 +73,7 @@ class GRANDPropagation(nn.Module):
         """The states at time `num_layers * epsilon`."""
         from torchdiffeq import odeint, odeint_adjoint  # here, for it takes long to import
 
-        operator = self.rate.attention.operator(x, edge_index, edge_weight)
+        operator = self.rate.attention.prepared(x, edge_index, edge_weight)
 
         def rate(_: Tensor, states: Tensor) -> Tensor:
             change: Tensor = self.rate(states, operator)
@@ -71,7 +82,8 @@ class GRANDPropagation(nn.Module):
         # The method steps from one of these times to the next.
         times = self.epsilon * torch.arange(self.num_layers + 1, dtype=x.dtype, device=x.device)
         if self.adjoint:
-            moving = [p for p in (*self.rate.parameters(), operator.value) if p.requires_grad]
+            values = [one.value for one in operators_of(operator)]
+            moving = [p for p in (*self.rate.parameters(), *values) if p.requires_grad]
             path = odeint_adjoint(rate, x, times, method="rk4", adjoint_params=moving)
         else:
             path = odeint(rate, x, times, method="rk4")
@@ -84,7 +96,7 @@ class GRANDPropagation(nn.Module):
         """`x` and the states after each step, the last as `forward`; gradients go through them."""
         from torchdiffeq import odeint
 
-        operator = self.rate.attention.operator(x, edge_index, edge_weight)
+        operator = self.rate.attention.prepared(x, edge_index, edge_weight)
         times = torch.tensor([0.0, self.epsilon], dtype=x.dtype, device=x.device)
         states = [x]
         for _ in range(self.num_layers):

@@ -5,13 +5,13 @@ from typing import Literal
 from pydantic import Field
 from torch import nn
 
-from adgn.nn.conv import SAGEConv
-from adgn.nn.models.baseline import Stack, StackOptions
+from adgn.nn.conv import SAGEConv, directed
+from adgn.nn.models.baseline import GraphStackOptions, Stack
 from adgn.nn.network import Model
 from adgn.nn.registry import register_model
 
 
-class GraphSAGEOptions(StackOptions):
+class GraphSAGEOptions(GraphStackOptions):
     """The options of GraphSAGE."""
 
     aggr: Literal["mean", "sum"] = Field("mean", description="how messages are put together")
@@ -36,6 +36,9 @@ class GraphSAGE(Model):
     @staticmethod
     def build_propagation(channels: int, num_layers: int, options: GraphSAGEOptions) -> nn.Module:
         """The layers in a row."""
-        own = options.beyond(StackOptions)
-        layers = [SAGEConv(channels, channels, **own) for _ in range(num_layers)]
+        own = options.beyond(GraphStackOptions)
+        layers = [
+            directed(lambda: SAGEConv(channels, channels, **own), options.direction)
+            for _ in range(num_layers)
+        ]
         return Stack(layers, channels, options)
