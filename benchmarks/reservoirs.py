@@ -4,11 +4,10 @@
     python benchmarks/reservoirs.py --table    only write the table of docs/training.md
 
 Randomised A-DGN and GESN, one reservoir each with the task's seed. Node classification: the task's
-splits, ten or (Cora, PubMed) five; a small grid, from which
-the configuration with the best mean validation accuracy over all splits is taken. Property
-prediction: the task's one split, the configuration with the best validation score. Measured rows
-are kept, and a run that was stopped goes on with those that are missing. Seconds are those of one
-fit, states included, with one thread.
+splits, ten or (Cora, PubMed) five; of a small grid the configuration with the best mean validation
+accuracy over all splits is taken. Property prediction: the task's one split, the configuration with
+the best validation score. Measured rows are kept, and a run that was stopped goes on with those
+that are missing. Seconds are those of one fit, states included, with one thread.
 """
 
 import argparse
