@@ -11,7 +11,7 @@ import typer
 from typer import Argument, Option
 
 from adgn._util.files import write_file
-from adgn.cli.console import ModelOption, PluginOption, error_console, make_folder, print_table, say
+from adgn.cli.console import PluginOption, error_console, make_folder, print_table, say
 from adgn.cli.model_folder import (
     GraphFiles,
     is_model_folder,
@@ -19,6 +19,7 @@ from adgn.cli.model_folder import (
     refuse_bad_input,
     write_predictions,
 )
+from adgn.cli.names import complete_fitted
 
 if TYPE_CHECKING:
     from adgn.estimators import ComparedModel, GraphEstimator
@@ -45,7 +46,14 @@ def fit(
         Literal["classification", "regression"] | None,
         Option(help="Default: by the target's type."),
     ] = None,
-    model: ModelOption = None,
+    model: Annotated[
+        str | None,
+        Option(
+            help="A model from `adgn models`; or adgn-reservoir, like gesn solved in seconds. "
+            "Default: several are tried.",
+            autocompletion=complete_fitted,
+        ),
+    ] = None,
     minutes: Annotated[
         float | None, Option(help="Time for a search. Default: no search, a few good models.")
     ] = None,

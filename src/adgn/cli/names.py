@@ -53,3 +53,9 @@ def complete_task(incomplete: str) -> list[str]:
 def complete_model(incomplete: str) -> list[str]:
     """The models whose names begin like this."""
     return [name for name, *_ in model_rows() if name.startswith(incomplete)]
+
+
+def complete_fitted(incomplete: str) -> list[str]:
+    """The models of `adgn fit` whose names begin like this."""
+    reservoir = "adgn-reservoir"
+    return [*complete_model(incomplete), *([reservoir] if reservoir.startswith(incomplete) else [])]
