@@ -96,6 +96,12 @@ def measured(figures: dict[str, Any]) -> str:
         f"{figures['load_average']:.1f} at the start, by `python benchmarks/models.py`. Times "
         "differ between machines; compare within the table.\n"
     )
+    for name, figure in figures["models"].items():
+        if "date" in figure:
+            text += (
+                f"\n`{name}` was measured later, on {figure['date']} at commit "
+                f"{figure['commit']}, load average {figure['load_average']:.1f}.\n"
+            )
     rows = [
         [
             f"`{name}`",

@@ -59,7 +59,7 @@ def _mean_growth(operator: Operator, batch: Tensor | None, count: int) -> Tensor
     if operator.has_negative_values:
         operator = operator.with_values(operator.value.abs())
     x = operator.value.new_ones(operator.shape[0], 1)
-    graph = x.new_zeros(len(x), dtype=torch.long) if batch is None else batch.long()
+    graph = x.new_zeros(x.shape[0], dtype=torch.long) if batch is None else batch.long()
     total = ended = x.new_zeros(count)
     for product in range(_BEFORE + _AVERAGED):
         # Not `sum`, whose last bits depend on the number of threads.
