@@ -199,14 +199,15 @@ def summary(curves: Curves) -> dict[str, Any]:
 
 
 def really(curves: Curves) -> dict[str, Any]:
-    """Runs the first variant in earnest and compares every score with the replayed one."""
+    """Runs the first variant in earnest; compares every score and what is selected."""
     seed, first = VARIANTS[0]
     expected = replay(curves, seed, first)
     order = [first, *(split for split in SPLITS if split != first)]
-    options = {"space": SPACE, "prune": "halving", "seeds": [seed], "splits": order}
+    options: dict[str, Any] = {"space": SPACE, "prune": "halving", "seeds": [seed], "splits": order}
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        select(TASK, **options, study="real", folder=folder, threads=1, evaluate_test=False)
+        options |= {"folder": folder, "threads": 1, "evaluate_test": False}
+        result = select(TASK, **options, study="real")
         study, definition = StudyFolder("real", folder).open()
         entries = [(trial_entry(t, definition), t.value) for t in study.get_trials()]
     found = {f"{entry.key}-{entry.rung}": value for entry, value in entries if entry is not None}
@@ -216,6 +217,7 @@ def really(curves: Curves) -> dict[str, Any]:
             expected["scores"].get(name, ...) == value for name, value in found.items()
         ),
         "same_trials": set(found) == set(expected["scores"]),
+        "same_selection": params_key(result.settings, SPACE) == expected["selected"],
         "wall_seconds": round(time.perf_counter() - began, 1),
     }
 

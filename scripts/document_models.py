@@ -10,12 +10,13 @@ from typing import Any
 
 from pages import markdown_table, print_or_write
 
-from adgn.nn import ModelSpec, available_models, model_spec
+from adgn.nn import ModelOptions, ModelSpec, available_models, model_spec
 from adgn.tasks import paper_spaces
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "models.md"
 FIGURES = ROOT / "results" / "models.json"
+DIRECTIONS = ROOT / "results" / "directions.json"
 
 HEAD = """\
 # Models
@@ -41,6 +42,31 @@ $\\sigma$ the option `act`. Memory is what a layer keeps for the backward pass, 
 its parameters. The operator of a graph is built once and not per layer or step.
 """
 
+HEARD = [
+    ["`in`", "the sources of its incoming edges, as in PyG and in the paper; the default"],
+    ["`out`", "the targets of its outgoing edges"],
+    ["`undirected`", "all of them, each once, with the mean weight of edges that become one"],
+    ["`both`", "all of them, with weights for each direction: a layer for `in` plus one for `out`"],
+]
+LISTENING = """\
+- A normalisation is that of the turned graph: $\\hat{d}$ counts outgoing edges for `out`, so that
+  GCN's operator for `out` is not the transpose of the other.
+- `both` is the layer of [directed graph networks](https://arxiv.org/abs/2305.10498), PyG's
+  `DirGNNConv`. For A-DGN with `phi="sum"`
+  $\\Phi = \\mathbf{A} \\mathbf{X} \\mathbf{V}_1^\\top + \\mathbf{A}^\\top \\mathbf{X}
+  \\mathbf{V}_2^\\top$. GGNN adds the messages before its GRU. GCNII and GRAND take the mean of both
+  layers, for the sum would double what they pass on as it is. `appnp`, `dagnn` and `dgc` have no
+  weights that could differ and do not take `both`; `mlp` hears nothing.
+- On a graph whose edges are all there in both directions, `in`, `out` and `undirected` are the
+  same. `both` then has more weights than it needs: A-DGN with `sum` or `gcn`, GCN and GGNN add
+  those of both directions.
+- What the paper shows of A-DGN's Jacobian holds in all directions: it is about a node's own state.
+- An edge list is turned once per graph; `out` uses the arrays that `in` keeps for its gradient.
+- From the command line: `adgn train chameleon --set model.direction=out`. In a
+  [search space](selection.md#spaces): `model.direction = ["in", "out", "both"]`. Settings, weights
+  and results without the option have `in`.
+"""
+
 SPACES = """\
 Keys of the search spaces are `model.<argument or option>` for what `build_model` takes and
 `optimizer.lr`, `optimizer.weight_decay` for the optimiser; a grid is the product of all values.
@@ -48,9 +74,10 @@ The number of layers for trees is their depth; A-DGN has one more.
 """
 
 
-def render(specs: list[ModelSpec], figures: dict[str, Any]) -> str:
+def render(specs: list[ModelSpec], figures: dict[str, Any], turned: dict[str, Any]) -> str:
     """The whole page."""
-    parts = [HEAD, overview(specs), "## Measured\n", measured(figures)]
+    parts = [HEAD, overview(specs), "## Directions\n", listening(turned)]
+    parts += ["## Measured\n", measured(figures)]
     parts += ["## Each model\n", SPACES, *(section(spec) for spec in specs)]
     return "\n".join(parts)
 
@@ -116,6 +143,33 @@ def measured(figures: dict[str, Any]) -> str:
     return text + "\n" + markdown_table(head, rows)
 
 
+def listening(figures: dict[str, Any]) -> str:
+    """What the option `direction` means, and what benchmarks/directions.py found."""
+    graph = figures["graph"]
+    text = (
+        f"Processor time of a training step on Chameleon ({graph['nodes']} nodes, {graph['edges']} "
+        f"edges), A-DGN with {figures['layers']} layers of {figures['units']} units, the median of "
+        f"{figures['turns']} steps that take turns: with `both` the two products and their weights "
+        "are part of one fused integration. The last row is the same network without it. Measured "
+        f"on {figures['date']} at commit {figures['commit']}, {figures['machine']}, torch "
+        f"{figures['torch']}, {figures['threads']} thread(s), load average "
+        f"{figures['load_average']:.1f} at the start, by `python benchmarks/directions.py`.\n"
+    )
+    kinds = figures["processor_ms"]
+    rows = []
+    for way in kinds["sum"]:
+        row = [way if "," in way else f"`{way}`"]
+        for ways in kinds.values():
+            milliseconds = ways[way]["median"]
+            row += [f"{milliseconds:.1f}", f"{milliseconds / ways['in']['median']:.2f}"]
+        rows.append(row)
+    head = ["Direction"]
+    for phi in kinds:
+        head += [f"`phi={phi}`, ms", "× `in`"]
+    heard = markdown_table(["`direction`", "a node hears"], HEARD)
+    return "\n".join([heard, LISTENING, text, markdown_table(head, rows)])
+
+
 def section(spec: ModelSpec) -> str:
     """All that is known about one model."""
     options = [
@@ -146,7 +200,7 @@ def section(spec: ModelSpec) -> str:
 
 def own_options(spec: ModelSpec) -> list[Any]:
     """The options that not every model has."""
-    common = {"encoder", "readout", "dropout"}
+    common = ModelOptions.model_fields
     return [option for option in spec.describe_options() if option.name not in common]
 
 
@@ -158,7 +212,8 @@ def shown(value: object) -> str:
 def page() -> str:
     """The page as it must be now."""
     specs = [model_spec(name) for name in available_models()]
-    return render(specs, json.loads(FIGURES.read_text(encoding="utf-8")))
+    figures, turned = (json.loads(p.read_text(encoding="utf-8")) for p in (FIGURES, DIRECTIONS))
+    return render(specs, figures, turned)
 
 
 if __name__ == "__main__":

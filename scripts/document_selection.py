@@ -107,6 +107,8 @@ def halving(results: dict[str, Any]) -> str:
         for rung in replayed["halving"][0]["rungs"]
     )
     same = "had the same trials" if real["same_trials"] else "did not have the same trials"
+    if "same_selection" in real:
+        same += f", selected {'the same' if real['same_selection'] else 'another'} configuration"
     return (
         f"{table}\n"
         f"A-DGN on Texas, {full['configurations']} configurations of the paper's grid (128 units, "

@@ -3,9 +3,12 @@
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+_START_SECONDS = 180.0
 
 
 class Served:
@@ -33,16 +36,24 @@ def served(program: str, folder: Path) -> Iterator[Served]:
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
-            env={**os.environ, "XDG_RUNTIME_DIR": str(runtime)},
+            env={**os.environ, "XDG_RUNTIME_DIR": str(runtime), "PYTHONFAULTHANDLER": "1"},
         )
+        limit = threading.Timer(_START_SECONDS, process.kill)
+        limit.start()
         try:
             line = process.stdout.readline().strip()
+            limit.cancel()
             if not line:
                 process.wait()
                 log.seek(0)
                 raise AssertionError(f"{program} did not start: {log.read()[-2000:]}")
             yield Served(process, line)
         finally:
+            limit.cancel()
             process.stdin.close()
-            process.wait(120)
-            process.stdout.close()
+            try:
+                process.wait(120)
+            finally:
+                process.kill()
+                process.wait()
+                process.stdout.close()

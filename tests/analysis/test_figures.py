@@ -1,6 +1,7 @@
 """Figures: what is drawn is what was measured, nothing overlaps, files are whole."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 import torch
@@ -18,6 +19,7 @@ from adgn.analysis import (
 from adgn.analysis import figures as draw
 from adgn.analysis.graphs import example_graph
 from adgn.nn import AntiSymmetricConv, build_model
+from adgn.nn.integrators import INTEGRATORS
 
 GRAPH = example_graph("line", 9)
 NAMES = ("adgn", "gcn", "gcnii", "gat")
@@ -43,6 +45,9 @@ def pictures(models):
         "eigenvalues": draw.eigenvalue_figure(node, layer, "Eigenvalues"),
         "unit disc": draw.eigenvalue_figure(None, other, "Eigenvalues"),
         "nodes alone": draw.eigenvalue_figure(node, None),
+        "other integrator": draw.eigenvalue_figure(
+            *(replace(node, integrator=INTEGRATORS["ab2"]), None, "Eigenvalues")
+        ),
         "sensitivity": draw.sensitivity_figure(all_of(sensitivity_by_distance), "Sensitivity"),
         "gradients": draw.gradient_figure(all_of(gradient_norms), "Gradients"),
         "energy": draw.energy_figure(all_of(energy_by_layer), "Energy"),

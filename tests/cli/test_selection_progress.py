@@ -88,3 +88,8 @@ def test_the_cost_in_words():
         "cost: 17,100 epochs of 0.2 s (measured), 28.5 min with 2 workers, 1.8 h if the largest go "
         "on; early stopping makes it less",
     ]
+    unknown = replace(cost, seconds_per_epoch=None, slowest=None)
+    assert cost_lines(unknown)[-1] == (
+        "cost: 17,100 epochs, hours unknown: configurations that were timed diverged in the first "
+        "epoch"
+    )

@@ -63,3 +63,21 @@ def test_what_cannot_be_compared_is_told(tmp_path):
         compare(None, model)
     with pytest.raises(ValueError, match="not fitted in this process"):
         compare(graph, adgn.load(model.save(tmp_path)))
+
+
+def test_one_row_has_no_r2_and_no_interval():
+    graph = adgn.Graph.from_arrays([[float(n)] for n in range(10)], [[0], [1]], y=range(10))
+    model = NodeRegressor(model="mlp", settings=QUICK, test_size=0.1).fit(graph)
+    rows = compare(None, model, resamples=20)
+    assert all(np.isnan([row.score, row.low, row.high]).all() for row in rows)
+    assert all(np.isfinite(row.scores["mae"]) for row in rows)
+
+
+def test_settings_of_the_network_do_not_change_the_gcn():
+    graph, _ = two_groups()
+    about_network = {"model": {"hidden_channels": 3}, "optimizer": {"lr": 1e-9}}
+    gcns = [
+        compare(None, NodeClassifier(model="gcn", settings=settings, test_size=0.3).fit(graph))[2]
+        for settings in (QUICK, {**QUICK, **about_network})
+    ]
+    assert gcns[0].scores == gcns[1].scores

@@ -8,7 +8,7 @@ import torch
 from scipy.sparse import csr_matrix
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.model_selection import GridSearchCV, cross_val_score
-from torch_geometric.data import Data
+from torch_geometric.data import Data, InMemoryDataset
 
 import adgn
 from adgn import Graph, GraphClassifier, GraphRegressor, NodeClassifier, NodeRegressor
@@ -387,3 +387,63 @@ def test_a_folder_keeps_runs_on_other_data_and_configurations_apart(tmp_path):
     model.set_params(settings={"loop": {"max_epochs": 3}})
     with pytest.raises(adgn.training.RunError, match="another configuration"):
         model.fit(first, run_dir=tmp_path)
+
+
+class Stored(InMemoryDataset):
+    def __init__(self, graphs):
+        super().__init__()
+        self.data, self.slices = self.collate(graphs)
+
+
+def test_data_sets_of_pyg_are_fitted_and_predicted():
+    x = torch.arange(24.0).view(12, 2)
+    edges = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 4]])
+    one = Stored([Data(x=x, edge_index=edges, y=torch.tensor([0, 1] * 6))])
+    quick = {"model": "mlp", "settings": {"loop": {"max_epochs": 2}}}
+    assert NodeClassifier(**quick).fit(one).predict(one).shape == (12,)
+    many = Stored([Data(x=x + n, edge_index=edges, y=float(n)) for n in range(8)])
+    assert GraphRegressor(**quick).fit(many).predict(many).shape == (8,)
+
+
+def test_pyg_data_for_a_prediction_have_the_direction_of_the_training_graph():
+    x, edges = torch.rand(20, 2), torch.stack([torch.arange(19), torch.arange(1, 20)])
+    both = torch.cat([edges, edges.flip(0)], dim=1)
+    y = torch.tensor([0, 1] * 10)
+    model = NodeClassifier(settings={"loop": {"max_epochs": 2}})
+    model.fit(Data(x=x, edge_index=both, y=y))  # undirected, by its looks
+    one_way = model.predict_proba(Data(x=x, edge_index=edges))
+    assert one_way == pytest.approx(model.predict_proba(), abs=1e-6)
+    with pytest.raises(GraphInputError, match="directed=False"):
+        model.predict(Graph.from_arrays(x, edges))
+
+
+def test_a_class_that_a_fold_has_not_trained_on_counts_as_wrong():
+    graph, labels = two_groups(unlabelled=0)
+    labels = labels.copy()
+    labels[:3] = "rare"  # all of them in the first fold
+    model = NodeClassifier(graph=graph.with_target(None), model="mlp", settings=QUICK)
+    folds = [(np.arange(40, 120), np.arange(40)), (np.arange(80), np.arange(80, 120))]
+    scores = cross_val_score(model, np.arange(120), labels, cv=folds)
+    assert np.isfinite(scores).all()
+    assert scores[0] <= 37 / 40
+    fold = model.fit(folds[0][0], labels[40:])
+    found = fold.scores(folds[0][1], labels[:40])
+    assert found["accuracy"] == (fold.predict(folds[0][1]) == labels[:40]).mean()
+    assert all(np.isfinite(list(found.values())))
+    with pytest.raises(GraphInputError, match="never seen"):  # of a whole graph it is a slip
+        fold.score(graph.with_target(labels.tolist()))
+
+
+def test_labelled_rows_that_are_not_used_are_counted():
+    graph, _ = two_groups()
+    split = pa.array(["train"] * 60 + ["valid"] * 20 + [None] * 40)
+    model = NodeClassifier(model="mlp", settings=QUICK).fit(replace(graph, split=split))
+    assert any("is empty for 20 of 100 labelled nodes" in note for note in model.notes_)
+
+
+@pytest.mark.parametrize("name", [None, "mlp"])
+def test_a_very_short_time_gives_one_model_and_says_so(name):
+    graph, _ = two_groups()
+    model = NodeClassifier(model=name, settings=QUICK).fit(graph, minutes=1e-6)
+    assert len(model.tried()) == 1
+    assert "more than minutes=1e-06 allow" in model.notes_[-1]

@@ -133,3 +133,46 @@ def test_a_place_that_cannot_be_written_is_told(saved, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ModelFolderError, match="cannot be written"):
         model.save(tmp_path / "file")
+
+
+def test_types_of_numpy_and_weights_by_number_are_kept(tmp_path):
+    graph, labels = two_groups(unlabelled=0)
+    graph = graph.with_target((labels == "left").astype(int))
+    settings = {"loop": {"max_epochs": np.int64(3)}, "optimizer": {"lr": np.float32(0.5)}}
+    model = NodeClassifier(
+        model="mlp",
+        model_options={"dropout": np.float32(0.25)},
+        settings=settings,
+        class_weight={np.int64(0): np.float32(2.0), 1: 1},
+        validation_size=np.float32(0.25),
+        random_state=np.int64(7),
+    ).fit(graph)
+    again = adgn.load(model.save(tmp_path))
+    assert again.get_params() == {**model.get_params(), "graph": None}
+    assert again.fit(graph).predict_proba().tolist() == model.predict_proba().tolist()
+
+
+def test_what_was_about_another_model_does_not_stay(saved, tmp_path):
+    for name in ("fit.json", "predictions.csv", "report.html", "explain-n1.png", "mine.txt"):
+        (tmp_path / name).write_text("")
+    saved[0].save(tmp_path)
+    expected = {"README.md", "config.json", "model.safetensors", "scores.json", "mine.txt"}
+    assert {file.name for file in tmp_path.iterdir()} == expected
+
+
+def test_how_new_data_is_read_is_kept(tmp_path):
+    nodes = {
+        "who": [f"n{n}" for n in range(24)],
+        "code": ["007", "x1"] * 12,
+        "side": ["01", "b"] * 12,
+    }
+    edges = {"a": nodes["who"][1:], "b": nodes["who"][:-1], "weight": [1.0, 2.0] * 11 + [1.0]}
+    graph = adgn.Graph.from_tables(nodes, edges, target_column="side", directed=False)
+    model = NodeClassifier(model="mlp", settings=QUICK).fit(graph)
+    reading = adgn.load(model.save(tmp_path)).reading_
+    assert reading == model.reading_
+    kept = {"id": "who", "source": "a", "target": "b", "weight": "weight", "directed": False}
+    assert reading.items() >= {**kept, "level": "node"}.items()
+    assert reading["categories"] == ["code", "side"]
+    new = adgn.Graph.from_tables({"who": [1], "code": ["007"]}, None, **reading)
+    assert len(adgn.load(tmp_path).predict(new)) == 1

@@ -74,8 +74,18 @@ def test_groups_stay_together():
 
 def test_one_group_cannot_be_split():
     y = [0, 1] * 5
-    with pytest.raises(GraphInputError, match="one group"):
+    with pytest.raises(GraphInputError, match=r"has 1 group\(s\) .* give at least 2, or"):
         split_rows(graph_of(y, groups=["a"] * 10), labels(y))
+
+
+def test_each_part_has_a_group_of_its_own():
+    y = [0, 1] * 5
+    with pytest.raises(GraphInputError, match=r"at least 3, hold nothing out \(test_size=0\)"):
+        split_rows(graph_of(y, groups=["a", "b"] * 5), labels(y), test_size=0.2)
+    for seed in range(5):  # the largest group may not leave one group for two parts
+        groups = ["a"] * 8 + ["b", "c"]
+        parts = split_rows(graph_of(y, groups=groups), labels(y), test_size=0.85, seed=seed)
+        assert min(parts.sizes) > 0
 
 
 def test_the_users_column_is_followed():
@@ -85,6 +95,8 @@ def test_the_users_column_is_followed():
     assert parts.train.tolist() == [0, 1, 2, 3]
     assert parts.valid.tolist() == [4, 5]
     assert parts.test.tolist() == [6]
+    (note,) = parts.notes
+    assert "is empty for 1 of 8 labelled nodes" in note
 
 
 def test_without_valid_rows_some_train_rows_validate():

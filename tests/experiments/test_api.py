@@ -54,6 +54,9 @@ def test_some_columns_only(here, tmp_path):
     about = json.loads((tmp_path / "out" / "property" / "experiment.json").read_text())
     assert len(about["columns"]) == 4  # the table is the same, with cells that wait
     assert set(about["constant"]) == {"sssp", "diameter"}
+    # One of another definition is in the table until it is measured again, beside its constant.
+    file = tmp_path / "out" / "property" / "cells" / "gcn--sssp.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "fingerprint": "another"}))
     here("property", models=["gcn"], columns=["laplacian"])
     about = json.loads((tmp_path / "out" / "property" / "experiment.json").read_text())
     assert set(about["constant"]) == {"sssp", "diameter", "laplacian"}

@@ -4,6 +4,7 @@ from adgn.data import TARGETS
 from adgn.experiments.api import plan_cells
 from adgn.experiments.budgets import BUDGETS
 from adgn.experiments.plan import plan_cell, planned_columns
+from adgn.experiments.records import RunRecord, SearchRecord
 from adgn.experiments.tables import EXPERIMENTS
 
 
@@ -83,6 +84,27 @@ def test_published_values_stand_with_the_target_they_were_measured_on():
     assert plan_cell("trees", "gin", "radius-7", "laptop").published() is None
     assert plan_cell("heterophily", "adgn-gcn", "texas", "laptop").published().std == 0.0602
     assert plan_cell("benchmarks", "dagnn", "photo", "laptop").published() is None
+
+
+def test_a_search_whose_epochs_were_never_timed_takes_an_unknown_time():
+    timed = plan_cell("property", "gcn", "sssp", "laptop")
+    usual = timed.budget.seconds_per_cell + timed.search_epochs * timed.budget.seconds_per_epoch
+    assert timed.seconds_left(None) == pytest.approx(usual)
+    plan = plan_cell("benchmarks", "gcn", "photo", "laptop")
+    assert plan.search_epochs > 0
+    assert plan.seconds_left(None) is None
+    searched = plan.new_cell().model_copy(update={"search": SearchRecord()})
+    assert plan.seconds_left(searched) == plan.budget.seconds_per_cell
+    # Where a search is no part of it, nothing is unknown about it.
+    trees = plan_cell("trees", "gcn", "radius-2", "laptop")
+    assert trees.seconds_left(None) == trees.budget.seconds_per_cell
+
+
+def test_runs_that_are_over_are_not_left_whether_their_time_is_known_or_not():
+    plan = plan_cell("property", "gcn", "sssp", "laptop")
+    runs = (RunRecord(seed=41, seconds=100.0), RunRecord(seed=95))
+    cell = plan.new_cell().model_copy(update={"search": SearchRecord(), "runs": runs})
+    assert plan.seconds_left(cell) == 100.0 * (4 - 2)
 
 
 def test_columns_of_a_budget():

@@ -1,96 +1,318 @@
-"""Tables of coefficients, some steps, and checkpoints, which change only what is kept."""
+"""Integrators: orders, exact solutions, invariants, gradients, and the kernels beside the loop."""
 
-import copy
+import functools
 import math
 
+import numpy as np
 import pytest
 import torch
-from torch import nn
-from torch.nn.utils.parametrizations import spectral_norm
 
 from adgn.graph import GraphBlocks, graph_operator, set_backend
-from adgn.graph.kernels import multiply_reference
 from adgn.nn import ADGN, AntiSymmetricConv, build_model
-from adgn.nn.integration import integrate
+from adgn.nn.implicit import implicit_rate
+from adgn.nn.integration import integrate, integrate_reference
 from adgn.nn.integrators import (
     EULER,
+    HEUN,
     INTEGRATORS,
-    Integrator,
-    NativeStepper,
-    TorchStepper,
-    Weights,
-    checkpoint_interval,
-    checkpointed,
+    RK4,
+    AdamsBashforth,
+    Adaptive,
+    Exponential,
+    ImplicitMidpoint,
+    RungeKutta,
+    VectorField,
     resolve_integrator,
-    split_steps,
-    step,
 )
 from tests.graphs import both_ways
 
-GRAPH = both_ways((0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (1, 3))
-LAYERS = 16
-HEUN = Integrator("heun", order=2, a=((), (1.0,)), b=(0.5, 0.5))
-RK4 = Integrator(
-    "rk4",
-    order=4,
-    a=((), (0.5,), (0.0, 0.5), (0.0, 0.0, 1.0)),
-    b=(1 / 6, 1 / 3, 1 / 3, 1 / 6),
-)
-TABLES = [*INTEGRATORS.values(), HEUN, RK4]
 PATH = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+NAMES = list(INTEGRATORS)
+FIXED = [name for name, one in INTEGRATORS.items() if not isinstance(one, Adaptive)]
+ONE_STEP = [name for name in FIXED if INTEGRATORS[name].one_step]
+SUMS = [name for name, one in INTEGRATORS.items() if one.adds_rates]
 
 
-@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
-def test_order_is_the_one_that_is_stated(table):
-    """On a linear field, whose exact solution is the matrix exponential."""
+def linear_field(matrix, bias=None):
+    """The field of a linear equation, all of it in the matrix of a node's own state."""
+    return VectorField(matrix, torch.zeros_like, bias, None)
+
+
+def antisymmetric_field(channels=3, gamma=0.1, scale=1.0, act=torch.tanh):
+    """The field of an anti-symmetric layer on a ring of five nodes, in double precision."""
+    torch.manual_seed(3)
+    layer = AntiSymmetricConv(channels, phi="sum", gamma=gamma, act=act).double()
+    with torch.no_grad():
+        layer.W.mul_(scale)
+    ring = both_ways((0, 1), (1, 2), (2, 3), (3, 4), (4, 0))
+    x = torch.randn(5, channels, dtype=torch.float64)
+    return layer.requires_grad_(False).field(x, ring), x
+
+
+def solve(integrator, field, x, time, count):
+    """The states after some time, in so many steps."""
+    return integrator.advance(lambda _: field, x, time / count, 0, count)
+
+
+@functools.cache
+def known_solution():
+    """A field, its first states and those at time 2."""
+    field, x = antisymmetric_field()
+    return field, x, solve(RK4, field, x, 2.0, 1000)
+
+
+def measured_order(integrator, field, x, time, exact, counts=(32, 64)):
+    """From the errors of two numbers of steps."""
+    errors = [float((solve(integrator, field, x, time, n) - exact).abs().max()) for n in counts]
+    return math.log2(errors[0] / errors[1])
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_the_order_on_a_linear_field_is_the_one_that_is_stated(name):
+    """The exact solution is the matrix exponential; exponential integrators have it exactly."""
     generator = torch.Generator().manual_seed(0)
     matrix = torch.randn(4, 4, dtype=torch.float64, generator=generator)
     x = torch.randn(3, 4, dtype=torch.float64, generator=generator)
     exact = x @ torch.linalg.matrix_exp(matrix).t()
-    errors = []
-    for count in (64, 128):
-        state = x
-        for _ in range(count):
-            state = step(lambda x: x @ matrix.t(), state, 1 / count, table)
-        errors.append(float((state - exact).abs().max()))
-    assert math.log2(errors[0] / errors[1]) == pytest.approx(table.order, abs=0.1)
+    integrator = INTEGRATORS[name]
+    if isinstance(integrator, Exponential):
+        torch.testing.assert_close(solve(integrator, linear_field(matrix), x, 1.0, 3), exact)
+        return
+    order = measured_order(integrator, linear_field(matrix), x, 1.0, exact, (64, 128))
+    assert order == pytest.approx(integrator.order, abs=0.15)
 
 
-@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
-def test_tables_are_explicit_and_consistent(table):
-    assert [len(row) for row in table.a] == list(range(len(table.b)))
-    assert sum(table.b) == pytest.approx(1)
+@pytest.mark.parametrize("name", FIXED)
+def test_the_order_on_the_field_of_a_layer_is_the_one_that_is_stated(name):
+    field, x, exact = known_solution()
+    order = measured_order(INTEGRATORS[name], field, x, 2.0, exact)
+    assert order == pytest.approx(INTEGRATORS[name].order, abs=0.25)
 
 
-def test_euler_is_the_update():
-    x = torch.tensor([1.0, 2.0])
-    assert torch.equal(step(torch.sin, x, 0.1), x + 0.1 * x.sin())
+@pytest.mark.parametrize("name", ["dopri5", "bosh3"])
+@pytest.mark.parametrize("tolerance", [1e-4, 1e-7])
+def test_adaptive_integrators_meet_their_tolerance(name, tolerance):
+    field, x, exact = known_solution()
+    integrator = resolve_integrator(name, {"rtol": tolerance, "atol": tolerance})
+    error = float((solve(integrator, field, x, 2.0, 4) - exact).abs().max())
+    assert error <= 10 * tolerance * (1 + float(exact.abs().max()))
+    coarse = resolve_integrator(name, {"rtol": 1e-1, "atol": 1e-1})
+    assert error < float((solve(coarse, field, x, 2.0, 4) - exact).abs().max())
+
+
+@pytest.mark.parametrize("name", ["ab2", "ab3"])
+def test_multi_step_methods_are_zero_stable(name):
+    """At step size zero the roots are 1 and 0: nothing grows, and the 1 is simple."""
+    integrator = INTEGRATORS[name]
+    assert integrator.amplification(np.zeros(1, dtype=complex))[0] == pytest.approx(1)
+    companion = np.diag(np.ones(integrator.order - 1), -1)
+    companion[0, 0] = 1
+    assert sorted(np.abs(np.linalg.eigvals(companion)))[:-1] == pytest.approx(
+        [0] * (integrator.order - 1)
+    )
+    assert sum(integrator.weights) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("name", [name for name in FIXED if not name.startswith("etd")])
+def test_amplification_is_the_growth_of_long_solutions(name):
+    """Of a rotation with damping, for steps inside and outside of the region of stability."""
+    integrator = INTEGRATORS[name]
+    for rate in (-0.3 + 0.9j, -0.1 + 2.5j, 0.9j):
+        matrix = torch.tensor([[rate.real, -rate.imag], [rate.imag, rate.real]], dtype=torch.double)
+        x = torch.tensor([[1.0, 0.0]], dtype=torch.double)
+        states = list(integrator.states(lambda _, m=matrix: linear_field(m), x, 1.0, 0, 60))
+        growth = float((states[-1].norm() / states[39].norm()) ** (1 / 20))
+        expected = float(integrator.amplification(np.array([rate]))[0])
+        assert growth == pytest.approx(expected, rel=0.02)
+
+
+def test_the_stability_function_of_runge_kutta_methods_is_the_start_of_the_exponential():
+    z = np.array([0.1 + 0.2j, -0.3j])
+    for name in ("euler", "heun", "rk3", "rk4"):
+        order = INTEGRATORS[name].order
+        series = sum(z**k / math.factorial(k) for k in range(order + 1))
+        np.testing.assert_allclose(INTEGRATORS[name].amplification(z), np.abs(series), rtol=1e-12)
+
+
+def test_implicit_midpoint_keeps_the_norm_and_euler_does_not():
+    generator = torch.Generator().manual_seed(1)
+    weight = torch.randn(6, 6, dtype=torch.float64, generator=generator)
+    x = torch.randn(4, 6, dtype=torch.float64, generator=generator)
+    field = linear_field(weight - weight.t())
+    kept = INTEGRATORS["implicit-midpoint"].advance(lambda _: field, x, 0.1, 0, 1000)
+    assert abs(float(kept.norm() / x.norm()) - 1) < 1e-12
+    grown = EULER.advance(lambda _: field, x, 0.1, 0, 1000)
+    assert float(grown.norm() / x.norm()) > 10
+
+
+def test_implicit_steps_that_do_not_contract_are_solved_by_newtons_method():
+    """With steps so long that the iteration of the fixed point diverges."""
+    field, x = antisymmetric_field(channels=4, scale=5.0)
+    rate = implicit_rate(field, x, 1.0, 1e-12, 2000)
+    residual = rate - field(x + rate)
+    assert float(residual.norm() / rate.norm()) < 1e-11
+    iterated = field(x)
+    for _ in range(200):
+        iterated = field(x + iterated)
+    assert float((iterated - field(x + iterated)).norm() / iterated.norm()) > 1e-3
+
+
+def test_an_equation_without_a_solution_in_time_is_told():
+    field, x = antisymmetric_field()
+    integrator = ImplicitMidpoint(tolerance=1e-14, most=3)
+    with pytest.raises(ArithmeticError, match=r"residual of .* after 3 rates.*smaller epsilon"):
+        integrator.advance(lambda _: field, x, 0.5, 0, 1)
+
+
+@pytest.mark.parametrize("name", FIXED)
+@pytest.mark.parametrize("sets", [1, 3])
+@pytest.mark.parametrize("act", [torch.tanh, torch.sigmoid])
+def test_gradients_are_those_of_the_discrete_scheme(name, sets, act):
+    operator = graph_operator(PATH, num_nodes=3, like=torch.empty(0, dtype=torch.float64))
+    shapes = ((3, 2), (sets, 2, 2), (sets, 2, 2), (sets, 2))
+    torch.manual_seed(0)
+    leaves = [torch.randn(s, dtype=torch.float64).requires_grad_() for s in shapes]
+    options = {"epsilon": 0.3, "act": act, "num_steps": 3, "integrator": name}
+
+    def solution(*leaves):
+        return integrate(leaves[0], operator, *leaves[1:], **options)
+
+    assert torch.autograd.gradcheck(solution, leaves)
+
+
+@pytest.mark.parametrize("name", ["dopri5", "bosh3"])
+@pytest.mark.parametrize("weight_sharing", [True, False])
+def test_adaptive_gradients_are_those_of_the_equation_up_to_the_tolerance(name, weight_sharing):
+    """Beside those of very many steps of another method."""
+    gradients = []
+    for integrator, options in (("rk4", None), (name, {"rtol": 1e-9, "atol": 1e-11})):
+        torch.manual_seed(0)
+        fine = 20 if integrator == "rk4" else 1
+        model = build_model(
+            *("adgn", 4, 4, 4, 3 * fine if weight_sharing else 3),
+            encoder="none",
+            readout="none",
+            weight_sharing=weight_sharing,
+            epsilon=0.3 / fine if weight_sharing else 0.3,
+            integrator=integrator,
+            integrator_options=options,
+        ).double()
+        x = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
+        states = model(x, PATH)
+        states.square().sum().backward()
+        gradients.append([states, x.grad, *(parameter.grad for parameter in model.parameters())])
+    tolerance = 1e-6 if weight_sharing else 1e-3  # where layers differ, each is one step of RK4
+    for expected, found in zip(*gradients, strict=True):
+        torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance)
+
+
+def test_adjoint_gradients_agree_with_direct_ones_up_to_the_tolerance():
+    torch.manual_seed(0)
+    gradients = []
+    for adjoint in (False, True):
+        torch.manual_seed(0)
+        options = {"adjoint": adjoint, "rtol": 1e-9, "atol": 1e-9}
+        layer = AntiSymmetricConv(
+            4, "gin", num_iters=5, integrator="dopri5", integrator_options=options
+        ).double()
+        x = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
+        layer(x, PATH).square().sum().backward()
+        gradients.append([x.grad, *(parameter.grad for parameter in layer.parameters())])
+    for direct, adjoint in zip(*gradients, strict=True):
+        torch.testing.assert_close(direct, adjoint, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", [*SUMS, "many stages"])
+@pytest.mark.parametrize("act", [torch.tanh, torch.relu, None])
+@pytest.mark.parametrize("blocks", [False, True])
+@pytest.mark.parametrize("sets", [1, 6])
+def test_kernels_step_like_the_plain_loop(native, name, act, blocks, sets):
+    """Values, gradients, and several threads, on one graph and on many small ones."""
+    torch.manual_seed(4)
+    integrator = INTEGRATORS.get(name) or RungeKutta(
+        name,
+        1,
+        tuple(tuple(0.1 * j for j in range(i)) for i in range(6)),
+        (0.1, 0.2, 0.0, 0.1, 0.1, 0.5),
+    )
+    operator, nodes = random_operator(blocks)
+    channels = 7
+    shapes = ((nodes, channels), (sets, channels, channels), (sets, channels, channels))
+    tensors = [0.3 * torch.randn(shape, dtype=torch.float64) for shape in shapes]
+    tensors.append(torch.randn(sets, channels, dtype=torch.float64))
+    sent = torch.randn(nodes, channels, dtype=torch.float64)
+    options = {"epsilon": 0.2, "act": act, "num_steps": 6, "integrator": integrator}
+    results = []
+    for function in (integrate, integrate_reference):
+        leaves = [tensor.clone().requires_grad_() for tensor in tensors]
+        with set_backend("native" if function is integrate else "torch"):
+            states = function(leaves[0], operator, *leaves[1:], **options)
+            results.append([states, *torch.autograd.grad((states * sent).sum(), leaves)])
+    for found, expected in zip(*results, strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
+    with set_backend("native"), torch.no_grad():
+        again = integrate(tensors[0], operator, *tensors[1:], **options)
+    assert torch.equal(again, results[0][0])
+
+
+def random_operator(blocks):
+    """A random graph, or many small ones as blocks."""
+    if not blocks:
+        edges = torch.randint(0, 70, (2, 300))
+        return graph_operator(edges, num_nodes=70, like=torch.empty(0, dtype=torch.float64)), 70
+    graphs = [torch.randint(0, 9, (2, 20)) + 9 * number for number in range(8)]
+    packed = GraphBlocks(torch.cat(graphs, dim=1), torch.arange(0, 73, 9))
+    return packed.select(torch.arange(8)).operator("none", torch.float64), 72
+
+
+@pytest.mark.parametrize("name", [name for name in SUMS if INTEGRATORS[name].one_step])
+def test_checkpoints_change_nothing_but_memory(native, name):
+    torch.manual_seed(5)
+    results = []
+    for memory in ("full", "checkpoint"):
+        torch.manual_seed(5)
+        conv = AntiSymmetricConv(5, "gcn", num_iters=9, integrator=name, memory=memory)
+        x = torch.randn(3, 5, requires_grad=True)
+        states = conv(x, PATH)
+        states.sum().backward()
+        results.append([states.detach(), x.grad, conv.W.grad, conv.phi.lin.weight.grad])
+    for full, checkpointed in zip(*results, strict=True):
+        torch.testing.assert_close(full, checkpointed, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["implicit-midpoint", "etd2", "bosh3"])
+@pytest.mark.parametrize("phi", ["sum", "gat"])
+def test_checkpoints_work_for_the_other_one_step_integrators(name, phi):
+    results = []
+    for memory in ("full", "checkpoint"):
+        torch.manual_seed(5)
+        conv = AntiSymmetricConv(4, phi, num_iters=5, integrator=name, memory=memory).double()
+        x = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
+        conv(x, PATH).sum().backward()
+        results.append([x.grad, conv.W.grad])
+    for full, checkpointed in zip(*results, strict=True):
+        tolerance = 1e-4 if name == "bosh3" else 1e-9  # its steps end at checkpoints
+        torch.testing.assert_close(full, checkpointed, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("phi", ["sum", "gat"])
+def test_the_trajectory_ends_where_forward_does(name, phi):
+    torch.manual_seed(6)
+    conv = AntiSymmetricConv(4, phi, num_iters=5, integrator=name).double()
+    x = torch.randn(3, 4, dtype=torch.float64)
+    states = conv.trajectory(x, PATH)
+    assert len(states) == 6
+    tolerance = 1e-4 if name in ("dopri5", "bosh3") else 1e-10
+    torch.testing.assert_close(states[-1], conv(x, PATH), rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("phi", ["sum", "gat"])
-def test_a_layer_steps_its_rate_by_any_table(phi):
-    layer = AntiSymmetricConv(4, phi=phi, num_iters=2, epsilon=0.5, integrator=HEUN).double()
-    x = torch.randn(3, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    expected = x
-    for _ in range(2):
-        first = layer.rate(expected, PATH)
-        second = layer.rate(expected + 0.5 * first, PATH)
-        expected = expected + 0.25 * (first + second)
-    torch.testing.assert_close(layer(x, PATH), expected)
-
-
-def test_a_table_gets_its_name_in_the_layer(monkeypatch):
-    monkeypatch.setitem(INTEGRATORS, "heun", HEUN)
-    assert AntiSymmetricConv(4, integrator="heun").integrator is HEUN
-
-
 @pytest.mark.parametrize("weight_sharing", [True, False])
-def test_a_model_passes_its_integrator_to_all_layers(monkeypatch, weight_sharing):
-    monkeypatch.setitem(INTEGRATORS, "heun", HEUN)
-    options = {"weight_sharing": weight_sharing, "integrator": "heun"}
+def test_a_model_steps_the_rates_of_its_layers(phi, weight_sharing):
+    options = {"weight_sharing": weight_sharing, "integrator": "heun", "phi": phi}
     model = build_model("adgn", 4, 4, 4, 3, encoder="none", readout="none", **options).double()
     layers = model.propagation.layers
-    assert all(layer.integrator is HEUN for layer in layers)
     x = torch.randn(3, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
     expected = x
     for layer in [layers[0]] * 3 if weight_sharing else layers:
@@ -100,261 +322,67 @@ def test_a_model_passes_its_integrator_to_all_layers(monkeypatch, weight_sharing
     torch.testing.assert_close(model(x, PATH), expected)
 
 
-def test_a_model_takes_names_and_tables_of_integrators():
-    assert ADGN(4, 4, 1, num_layers=2).propagation.layers[0].integrator is EULER
-    table = ADGN(4, 4, 1, num_layers=2, integrator=RK4).propagation.layers[0].integrator
-    assert table is RK4
-    with pytest.raises(ValueError, match=r"integrator='eular' is not known\. Did you mean 'euler'"):
-        build_model("adgn", 4, 4, 1, 2, integrator="eular")
+@pytest.mark.parametrize("name", NAMES)
+def test_every_integrator_is_an_option_of_the_model_and_says_what_it_costs(name):
+    torch.manual_seed(0)
+    model = build_model("adgn", 3, 8, 2, num_layers=4, integrator=name)
+    out = model(torch.randn(3, 3), PATH)
+    out.sum().backward()
+    assert out.shape == (3, 2)
+    assert all(parameter.grad is not None for parameter in model.parameters())
+    assert "rate" in INTEGRATORS[name].cost
+    assert INTEGRATORS[name].order >= 1
 
 
-def test_gradients_of_another_integrator():
-    operator = graph_operator(PATH, num_nodes=3, like=torch.empty(0, dtype=torch.float64))
-    shapes = ((3, 2), (2, 2, 2), (2, 2, 2), (2, 2))  # one set of weights per step
-    leaves = [torch.randn(s, dtype=torch.float64).requires_grad_() for s in shapes]
-
-    def solve(x, w_self, w_neigh, bias):
-        weights = (w_self, w_neigh, bias)
-        options = {"epsilon": 0.3, "act": torch.tanh, "num_steps": 2, "integrator": RK4}
-        return integrate(x, operator, *weights, **options)
-
-    assert torch.autograd.gradcheck(solve, leaves)
-
-
-def test_native_kernels_serve_euler_alone(native):
-    layer = AntiSymmetricConv(4, phi="sum", integrator=HEUN)
-    with set_backend("native"), pytest.raises(RuntimeError, match="integrator='heun'"):
-        layer(torch.ones(3, 4), PATH)
-
-
-def test_names_are_looked_up():
+def test_wrong_input_is_told():
     assert resolve_integrator("euler") is EULER
-    assert resolve_integrator(RK4) is RK4
+    assert resolve_integrator(HEUN) is HEUN
     with pytest.raises(ValueError, match=r"integrator='eular' is not known\. Did you mean 'euler'"):
         AntiSymmetricConv(4, integrator="eular")
+    with pytest.raises(ValueError, match=r"integrator='eular' is not known\. Did you mean 'euler'"):
+        build_model("adgn", 4, 4, 1, 2, integrator="eular")
+    with pytest.raises(ValueError, match=r"'rk4' has no option 'rtol'; it has none"):
+        ADGN(4, 4, 1, num_layers=2, integrator="rk4", integrator_options={"rtol": 1.0})
+    with pytest.raises(ValueError, match=r"'dopri5' has no option 'tol'; it has rtol, atol"):
+        ADGN(4, 4, 1, num_layers=2, integrator="dopri5", integrator_options={"tol": 1.0})
+    with pytest.raises(ValueError, match="rtol=0"):
+        resolve_integrator("dopri5", {"rtol": 0})
+    with pytest.raises(ValueError, match="has its settings already"):
+        resolve_integrator(RK4, {"order": 3})
+    with pytest.raises(ValueError, match=r"memory='checkpoint' is not available for .*'ab2'"):
+        AntiSymmetricConv(4, integrator="ab2", memory="checkpoint")
+    with pytest.raises(ValueError, match="set weight_sharing=True"):
+        ADGN(4, 4, 1, num_layers=2, integrator="ab3", weight_sharing=False)
+    with pytest.raises(ValueError, match=r"rows of \[0, 2\] numbers"):
+        RungeKutta("wrong", 2, ((), (1.0, 2.0)), (0.5, 0.5))
 
 
-def random_weights(sets=1, channels=4, bias=True):
-    generator = torch.Generator().manual_seed(0)
-    draw = torch.randn(sets, 3, channels, channels, generator=generator, dtype=torch.float64) / 9
-    w_self, w_neigh, rest = (part.contiguous() for part in draw.unbind(1))
-    return Weights(w_self, w_neigh, rest[:, 0].contiguous() if bias else None)
+@pytest.mark.parametrize("name", ["rk4", "ab2", "etd2"])
+def test_second_derivatives(name):
+    torch.manual_seed(1)
+    conv = AntiSymmetricConv(2, "sum", num_iters=3, integrator=name).double()
+    x = torch.randn(3, 2, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradgradcheck(lambda x: conv(x, PATH), (x,))
 
 
-def pairs(count):
-    """`count` graphs of two nodes each, one edge between them."""
-    first = 2 * torch.arange(count)
-    return GraphBlocks(torch.stack([first, first + 1]), 2 * torch.arange(count + 1))
+def test_implicit_steps_have_no_second_derivatives():
+    x = torch.randn(3, 2, dtype=torch.float64, requires_grad=True)
+    conv = AntiSymmetricConv(2, "sum", integrator="implicit-midpoint").double()
+    with pytest.raises(RuntimeError, match="first derivatives only"):
+        torch.autograd.grad(conv(x, PATH).sum(), x, create_graph=True)
 
 
-@pytest.fixture
-def operator():
-    edges = torch.tensor([[0, 1, 2, 2], [1, 2, 0, 1]])
-    return graph_operator(edges, num_nodes=3, like=torch.empty(0, dtype=torch.float64))
+def test_integrators_with_no_region_or_no_sums_say_so():
+    with pytest.raises(NotImplementedError, match="'dopri5' has no region of stability"):
+        INTEGRATORS["dopri5"].amplification(np.zeros(1, dtype=complex))
+    with pytest.raises(NotImplementedError, match="'etd1' does more than to add up rates"):
+        INTEGRATORS["etd1"].program(2, 0.1)
 
 
-def test_one_step_is_the_update(operator):
-    weights = random_weights()
-    x = torch.randn(3, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    heard = multiply_reference(operator, x) @ weights.w_neigh[0].t()
-    rate = x @ weights.w_self[0].t() + heard + weights.bias[0]
-    for activation, act in (("tanh", torch.tanh), ("relu", torch.relu), ("identity", lambda r: r)):
-        result, kept = TorchStepper(operator, 0.1, activation).forward(x, weights, 1, False)
-        torch.testing.assert_close(result, x + 0.1 * act(rate))
-        assert kept == []
-
-
-def test_steps_in_pieces_are_the_steps_at_once(operator, native):
-    weights = random_weights(sets=5)
-    x = torch.randn(3, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    grad = torch.ones_like(x)
-    for stepper in (
-        TorchStepper(operator, 0.1, "tanh"),
-        NativeStepper.choose(native, operator, weights, 0.1, "tanh"),
-    ):
-        whole, kept = stepper.forward(x, weights, 5, True)
-        whole_grads = weights.zeros()
-        whole_grad = stepper.backward(grad, weights, 5, kept, whole_grads)
-        start, end = weights.of_steps(0, 2), weights.of_steps(2, 5)
-        middle, early = stepper.forward(x, start, 2, True)
-        last, late = stepper.forward(middle, end, 3, True)
-        grads = weights.zeros()
-        back = stepper.backward(grad, end, 3, late, grads.of_steps(2, 5))
-        back = stepper.backward(back, start, 2, early, grads.of_steps(0, 2))
-        torch.testing.assert_close(last, whole)
-        torch.testing.assert_close(back, whole_grad)
-        torch.testing.assert_close(grads.w_self, whole_grads.w_self)
-        torch.testing.assert_close(grads.w_neigh, whole_grads.w_neigh)
-        torch.testing.assert_close(grads.bias, whole_grads.bias)
-
-
-def test_gradients_of_weights_are_added_to_what_is_there(operator, native):
-    weights = random_weights(bias=False)
-    x = torch.ones(3, 4, dtype=torch.float64)
-    for stepper in (
-        TorchStepper(operator, 0.1, "relu"),
-        NativeStepper.choose(native, operator, weights, 0.1, "relu"),
-    ):
-        _, kept = stepper.forward(x, weights, 3, True)
-        once, twice = weights.zeros(), weights.zeros()
-        stepper.backward(x, weights, 3, kept, once)
-        for _ in range(2):
-            stepper.backward(x, weights, 3, kept, twice)
-        torch.testing.assert_close(twice.w_self, 2 * once.w_self)
-        torch.testing.assert_close(twice.w_neigh, 2 * once.w_neigh)
-        assert once.bias is None
-
-
-def test_many_small_graphs_are_worked_on_one_by_one(native):
-    blocks = pairs(50)
-    operator = blocks.select(torch.arange(50)).operator("none", torch.float64)
-    stepper = NativeStepper.choose(native, operator, random_weights(), 0.1, "tanh")
-    assert stepper.block_ptr is not None
-
-
-def test_blocks_that_leave_the_cache_are_not(native):
-    ring = torch.arange(9000)
-    edges = torch.stack([ring, (ring + 1) % 9000])
-    blocks = GraphBlocks(torch.cat([edges, edges + 9000], 1), torch.tensor([0, 9000, 18000]))
-    operator = blocks.select(torch.tensor([0, 1, 0, 1])).operator("none", torch.float64)
-    assert operator.pattern.block_ptr is not None
-    stepper = NativeStepper.choose(native, operator, random_weights(), 0.1, "tanh")
-    assert stepper.block_ptr is None
-    small = pairs(50).select(torch.arange(50)).operator("none", torch.float64)
-    many_weights = random_weights(sets=500, channels=16)
-    assert NativeStepper.choose(native, small, many_weights, 0.1, "tanh").block_ptr is None
-
-
-def network(phi, **options):
-    torch.manual_seed(0)
-    return ADGN(3, 4, 2, LAYERS, phi=phi, **options).double()
-
-
-def inputs(edge_dim=None):
-    generator = torch.Generator().manual_seed(1)
-    x = torch.randn(5, 3, generator=generator, dtype=torch.float64)
-    if edge_dim is None:
-        return x, {}
-    attributes = torch.rand(GRAPH.size(1), edge_dim, generator=generator, dtype=torch.float64)
-    return x, {"edge_attr": attributes}
-
-
-def solve(model, x, kwargs):
-    """Output, all gradients and the buffers after a step of training with its random numbers."""
-    torch.manual_seed(7)
-    x = x.clone().requires_grad_()
-    output = model(x, GRAPH, **kwargs)
-    gradients = torch.autograd.grad(output.square().sum(), [x, *model.parameters()])
-    return [output.detach(), *gradients, *model.buffers(), torch.rand(3)]
-
-
-def kept(model, x, kwargs):
-    """How many bytes autograd holds on to, counting shared memory once."""
-    storages = {}
-
-    def pack(tensor):
-        storages[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage()
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        model(x, GRAPH, **kwargs)
-    return sum(storage.nbytes() for storage in storages.values())
-
-
-@pytest.mark.parametrize("sharing", [True, False])
-@pytest.mark.parametrize(
-    ("phi", "options"),
-    [
-        ("gat", {"phi_kwargs": {"heads": 2}}),
-        ("gat", {"edge_dim": 3}),
-        ("gat", {"phi_kwargs": {"attention_dropout": 0.5}}),
-        ("gcnii", {}),
-        ("ggnn", {}),
-        ("gin", {}),
-        ("gin", {"phi_kwargs": {"mlp": "two-layer"}}),
-        ("gine", {"edge_dim": 3}),
-        ("graphsage", {}),
-    ],
-    ids=[
-        "gat",
-        "gat-edges",
-        "gat-dropout",
-        "gcnii",
-        "ggnn",
-        "gin",
-        "gin-normed",
-        "gine",
-        "graphsage",
-    ],
-)
-def test_values_gradients_and_statistics_are_those_of_full_memory(phi, options, sharing):
-    options = {"weight_sharing": sharing, **options}
-    full = network(phi, **options)
-    saving = network(phi, memory="checkpoint", **options)
-    x, kwargs = inputs(options.get("edge_dim"))
-    for left, right in zip(solve(full, x, kwargs), solve(saving, x, kwargs), strict=True):
-        torch.testing.assert_close(right, left, rtol=1e-12, atol=1e-14)
-    assert kept(saving, x, kwargs) < kept(full, x, kwargs) / 2
-
-
-class Normed(nn.Module):
-    """An aggregation whose weights depend on a buffer that every call moves on."""
-
-    def __init__(self):
-        super().__init__()
-        self.lin = spectral_norm(nn.Linear(4, 4, bias=False))
-
-    def forward(self, x, edge_index):
-        return graph_operator(edge_index, num_nodes=x.size(0), like=x) @ self.lin(x)
-
-
-def test_the_second_computation_begins_with_the_buffers_of_the_first():
-    torch.manual_seed(0)
-    phi = Normed()
-    full = network(copy.deepcopy(phi))
-    saving = network(copy.deepcopy(phi), memory="checkpoint")
-    x, kwargs = inputs()
-    for left, right in zip(solve(full, x, kwargs), solve(saving, x, kwargs), strict=True):
-        torch.testing.assert_close(right, left, rtol=1e-12, atol=1e-14)
-
-
-def test_two_backward_passes_through_one_graph():
-    model = network("gin", memory="checkpoint", phi_kwargs={"mlp": "two-layer"})
-    output = model(inputs()[0], GRAPH).sum()
-    first = torch.autograd.grad(output, list(model.parameters()), retain_graph=True)
-    second = torch.autograd.grad(output, list(model.parameters()))
-    assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
-
-
-def test_transforms_and_evaluation_go_through():
-    model = network("gat", memory="checkpoint")
-    x, _ = inputs()
-    expected = torch.autograd.functional.jacobian(lambda x: model(x, GRAPH), x)
-    torch.testing.assert_close(torch.func.jacrev(lambda x: model(x, GRAPH))(x), expected)
-    with torch.no_grad():
-        assert not model(x, GRAPH).requires_grad
-
-
-def test_steps_are_computed_twice_also_where_each_would_be_a_segment_of_its_own():
-    calls = []
-
-    def sine(x, first, last):
-        calls.append(first)
-        return x.sin()
-
-    def steps(x, first, last):
-        for _ in range(first, last):
-            x = checkpointed(sine, x, 1, "checkpoint", lambda *_: [])
-        return x
-
-    x = torch.ones(1, requires_grad=True)
-    checkpointed(steps, x, 9, "checkpoint", lambda *_: []).backward()
-    assert len(calls) == 2 * 9
-
-
-@pytest.mark.parametrize("count", range(1, 30))
-def test_segments_cover_all_steps_once(count):
-    length = checkpoint_interval(count)
-    parts = split_steps(count, length)
-    assert [step for first, last in parts for step in range(first, last)] == list(range(count))
-    assert length**2 >= count > (length - 1) ** 2
+def test_an_adams_bashforth_program_uses_the_first_rates_of_its_start():
+    """The first rate of each step of the start, not the stages between."""
+    integrator = INTEGRATORS["ab2"]
+    assert isinstance(integrator, AdamsBashforth)
+    factors, ends = integrator.program(3, 2.0)
+    assert ends.tolist() == [0, 1, 1, 1]
+    assert factors.tolist() == [[2, 0, 0], [1, 1, 0], [3, 0, -1], [3, -1, 0]]

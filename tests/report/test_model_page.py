@@ -113,3 +113,11 @@ def test_values_have_a_chart_of_predicted_against_true(open_file, value_page):
     assert "No rows were held out" in page.locator(".lead").inner_text()
     ids = page.evaluate("[...document.querySelectorAll('[id]')].map(e => e.id)")
     assert len(ids) == len(set(ids))
+
+
+def test_a_score_that_is_not_defined_is_said():
+    graph = Graph.from_arrays([[float(n)] for n in range(10)], [[0], [1]], y=range(10))
+    model = NodeRegressor(model="mlp", settings=QUICK, test_size=0.1).fit(graph)
+    text = model_page(model, compare(None, model, resamples=20))
+    assert "R² is not defined on the 1 node(s) held out" in text
+    assert "nan" not in text.lower().replace("nano", "")

@@ -66,13 +66,14 @@ def driver_of(folder, **more):
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
+        env={**os.environ, "PYTHONFAULTHANDLER": "1"},  # for `end`
     )
     try:
         yield process
     finally:  # nothing is left behind by a test that fails
         if process.returncode is None:
             process.kill()
-            process.communicate()
+            process.communicate(timeout=60)  # somebody else may hold its output open
 
 
 def trials_of(folder, storage=None):
@@ -105,11 +106,34 @@ def alive(process_id):
     return True
 
 
-def end(process):
-    """The output of a driver that comes to its end."""
-    output, _ = process.communicate(timeout=300)
+def end(process, folder=None, seconds=300):
+    """The output of a driver that comes to its end; where it does not, all stacks are told.
+
+    Workers write theirs into their logs, of which those in the folder of the study are told too.
+    """
+    try:
+        output, _ = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        for number in (*(workers_at_work(folder) if folder else ()), process.pid):
+            if alive(number):
+                os.kill(number, signal.SIGABRT)  # Python's fault handler prints the stacks
+        output, _ = process.communicate(timeout=60)
+        logs = [log.read_text() for log in sorted(folder.glob("workers/*.log"))] if folder else []
+        told = "\n".join([output, *logs])
+        raise AssertionError(f"it did not end within {seconds} s:\n{told}") from None
     assert process.returncode == 0, output
     return output
+
+
+def test_a_driver_that_does_not_end_tells_where_it_is(tmp_path):
+    folder = tmp_path / "stuck"
+    with driver_of(folder) as driver, held(folder, 0):
+        wait_until(lambda: workers_at_work(folder), "worker at work", driver)
+        with pytest.raises(AssertionError, match="did not end within 2 s") as told:
+            end(driver, folder, seconds=2)
+    stacks = str(told.value)
+    assert "executors.py" in stacks  # the driver's
+    assert "objective.py" in stacks  # a worker's
 
 
 def test_two_workers_find_what_one_finds(tmp_path, undisturbed):

@@ -1,7 +1,10 @@
+import time
+
 import pytest
 
 from adgn.selection import SelectionError, select
-from adgn.selection.forecast import EpochTimes, configurations_in, forecast
+from adgn.selection.forecast import EpochTimes, configurations_in, forecast, measure_epochs
+from adgn.training import Trainer
 from tests.selection.studies import Nowhere, planned
 from tests.selection.test_study import definition as study_definition
 
@@ -101,3 +104,42 @@ def test_hours_choose_a_part_of_the_space(tiny, monkeypatch):
     assert len(more.get_trials()) > cost.configurations
     with pytest.raises(SelectionError, match="leave one of them out"):
         select(**{**tiny, "search": "grid", "executor": Nowhere()})
+
+
+def test_one_that_diverges_at_once_is_not_quick(tiny):
+    """Its time is taken from another of its size; where all diverge, it is not known."""
+    told = []
+    settings = {**tiny["settings"], "optimizer": {"name": "sgd"}}
+    tiny |= {"prune": "halving", "settings": settings, "tell_cost": told.append}
+    study, _ = planned({**tiny, "space": {"optimizer.lr": [1e30, 1e-9]}})
+    ((seconds,),) = study.user_attrs["adgn_epoch_times"]["seconds"]
+    assert told[0].seconds_per_epoch == told[0].slowest == seconds > 0
+    hopeless = {**tiny, "space": {"optimizer.lr": [1e30, 1e31]}, "study": "hopeless"}
+    planned({**hopeless, "folder": tiny["folder"] / "hopeless"})
+    assert told[1].hours is told[1].most_hours is told[1].seconds_per_epoch is None
+    with pytest.raises(SelectionError, match=r"diverge in the first one; give trials= "):
+        select(**{**hopeless, "hours": 1.0, "folder": tiny["folder"] / "hours"})
+
+
+def test_a_time_that_is_missing_is_not_nothing():
+    times = EpochTimes((1, 3), (2, 4), ((1.0, 2.0), (3.0, None)))
+    assert times.of(1, 4) is None
+    assert forecast(halving(), times, 1).hours is None
+
+
+def test_all_of_the_first_epoch_counts_where_there_is_no_other(tiny, monkeypatch):
+    """A full batch is one step, and most of the epoch."""
+    monkeypatch.setattr("adgn.selection.forecast._TIMED_EPOCHS", 1)
+    tiny["settings"]["loop"]["batch_size"] = 12
+    _, definition = planned({**tiny, "space": {"optimizer.lr": [0.1]}})
+    seen = []
+
+    class Slow(Trainer):
+        def _backward(self, batch):
+            seen.append(time.sleep(0.3))
+            return super()._backward(batch)
+
+    monkeypatch.setattr("adgn.training.api.Trainer", Slow)
+    ((seconds,),) = measure_epochs(definition).seconds
+    assert len(seen) == 1
+    assert seconds > 0.3

@@ -12,12 +12,13 @@ from adgn.selection import (
     StudyFolder,
     StudyMismatchError,
     objective,
+    paused_runs,
     select,
     worker,
 )
-from adgn.selection.halving import Entry
+from adgn.selection.halving import Entry, Rung, planned_epochs
 from adgn.selection.study import kind, rung_of, trial_entry
-from adgn.training import DivergedError, RunDirectory
+from adgn.training import Callback, DivergedError, RunDirectory, train
 from tests.selection.studies import (
     LONG,
     TOTAL,
@@ -63,12 +64,42 @@ def calm(tmp_path_factory):
     return entries(folder), result, seen
 
 
+class Count(Callback):
+    """Counts the epochs of all runs."""
+
+    def __init__(self):
+        self.epochs = 0
+
+    def on_epoch(self, trainer, line):
+        self.epochs += 1
+
+
+@pytest.fixture
+def count(monkeypatch):
+    """Counts the epochs that are trained on the way to a rung."""
+    counted = Count()
+
+    def counting(config, *, callbacks, **options):
+        return train(config, callbacks=[*callbacks, counted], **options)
+
+    monkeypatch.setattr(paused_runs, "train", counting)
+    return counted
+
+
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
     """The same of the small study."""
     folder = tmp_path_factory.mktemp("small")
     result = select(**SMALL, prune="halving", folder=folder, executor=InProcess())
     return entries(folder), result
+
+
+def test_no_epoch_is_trained_twice(tmp_path, small, count):
+    """Who goes on does so from where it paused."""
+    result = select(**SMALL, prune="halving", folder=tmp_path, executor=InProcess())
+    assert entries(tmp_path) == small[0]
+    rungs = [Rung(**rung) for rung in result.record["rungs"]]
+    assert count.epochs == sum(planned_epochs(8, rungs)) == 8 + 3 * 8 + 3 * 18 + 3 * 27
 
 
 def test_the_rungs_are_filled_and_the_last_one_decides(calm, undisturbed):
@@ -134,8 +165,8 @@ class UntilRung(InProcess):
     def run(self, spec, poll):
         original = worker._plan_next_rung
 
-        def stop_after(study, definition, folder):
-            added = original(study, definition, folder)
+        def stop_after(study, *arguments):
+            added = original(study, *arguments)
             if any(rung_of(trial) == self.number for trial in study.get_trials(deepcopy=False)):
                 raise StopIteration
             return added
@@ -157,7 +188,8 @@ def test_states_that_are_gone_change_nothing(tmp_path, small, monkeypatch):
     assert len(run.history()) == 1
     (tensors,) = run.states.folder.glob("*.safetensors")
     tensors.write_bytes(b"damaged")
-    result = select(study="long", folder=tmp_path, executor=InProcess())
+    with pytest.warns(UserWarning, match=rf"damaged.*{damaged}.* starts again"):
+        result = select(study="long", folder=tmp_path, executor=InProcess())
     assert entries(tmp_path) == small[0]
     assert result.record["runs"] == small[1].record["runs"]
 
@@ -169,7 +201,9 @@ def test_one_that_diverges_is_replaced_by_the_next_best(tmp_path, small, monkeyp
 
     def diverges(epochs, config, folder, should_stop):
         if folder.parent.name == best and epochs == 9:
+            assert folder.exists()
             raise DivergedError("on purpose", 7)
+        assert not (epochs > 9 and (tmp_path / "runs" / best).exists())  # it never goes on
         return original(epochs, config, folder, should_stop)
 
     monkeypatch.setattr(objective, "train_to", diverges)
@@ -187,7 +221,7 @@ def test_on_ray(tmp_path, calm):
     with served("ray_cluster.py", tmp_path) as cluster:
         options = {"executor": "ray", "ray_address": cluster.line, "prune": "halving"}
         with driver_of(folder, **options) as driver:
-            output = end(driver)
+            output = end(driver, folder)
     assert "rungs: 8 to 2 epochs, 3 to 18 epochs" in output
     assert entries(folder) == calm[0]
 

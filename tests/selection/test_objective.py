@@ -185,14 +185,23 @@ def test_bad_trials_are_pruned_after_some_runs(tiny):
 
 
 def test_weights_of_configurations_that_are_not_selected_are_removed(tiny):
-    select(**tiny)
+    kept = set()
+
+    def look(status):
+        if status.finished:  # and nothing is selected yet
+            kept.update(folder.name for folder in (tiny["folder"] / "runs").iterdir())
+
+    result = select(**tiny, callback=look)
     study, _ = StudyFolder("tiny", tiny["folder"]).open()
-    kept = {folder.name for folder in (tiny["folder"] / "runs").iterdir()}
     best_so_far = []
     for trial in study.get_trials():
         if not best_so_far or trial.value <= best_so_far[-1].value:
             best_so_far.append(trial)
     assert kept == {trial.user_attrs["key"] for trial in best_so_far}
+    assert len(kept) > 1
+    (selected,) = (tiny["folder"] / "runs").iterdir()
+    assert selected.name == study.best_trial.user_attrs["key"]
+    assert study.best_trial.params == result.settings
     assert not list(tiny["folder"].glob("runs/*/*/state"))
 
 

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from adgn.selection.paused_runs import curve_epochs, train_to
-from adgn.training import Interrupted, RunDirectory, RunError, resolve_config, train
+from adgn.training import Callback, Interrupted, RunDirectory, RunError, resolve_config, train
 
 TASK = {"name": "graph-transfer", "distance": 2, "train": 24, "val": 6, "test": 6}
 
@@ -51,6 +51,21 @@ def test_a_run_that_paused_is_the_same_bit_for_bit(tmp_path):
     assert seen.facts["epochs"] == epochs
 
 
+def test_a_run_goes_on_from_where_it_paused(tmp_path, monkeypatch):
+    trained = []
+
+    class Count(Callback):
+        def on_epoch(self, trainer, line):
+            trained.append(line["epoch"])
+
+    def counting(config, *, callbacks, **options):
+        return train(config, callbacks=[*callbacks, Count()], **options)
+
+    monkeypatch.setattr("adgn.selection.paused_runs.train", counting)
+    paused(tmp_path, 1, 3, 7)
+    assert trained == [1, 2, 3, 4, 5, 6, 7]
+
+
 def test_a_pause_is_not_the_end(tmp_path):
     seen = paused(tmp_path, 3)
     directory = RunDirectory(tmp_path)
@@ -86,7 +101,9 @@ def test_a_run_that_is_there_already_does_not_go_on(tmp_path):
     assert len(RunDirectory(tmp_path).history()) == 4
 
 
-@pytest.mark.parametrize("damage", ["cut off", "missing", "other bytes", "metrics", "everything"])
+@pytest.mark.parametrize(
+    "damage", ["cut off", "missing", "other bytes", "metrics", "configuration", "everything"]
+)
 def test_a_damaged_state_costs_that_run_alone(tmp_path, damage):
     expected = paused(tmp_path / "whole", 4, 8).lines
     folder = tmp_path / "damaged"
@@ -100,11 +117,14 @@ def test_a_damaged_state_costs_that_run_alone(tmp_path, damage):
         (folder / "state" / "manifest.json").write_text("{}")
     elif damage == "metrics":
         (folder / "metrics.jsonl").write_text(json.dumps({"epoch": 1}))
+    elif damage == "configuration":
+        (folder / "config.toml").unlink()
     else:
         for file in folder.rglob("*.*"):
             if file.is_file():
                 file.write_bytes(b"\0")
-    assert paused(folder, 8).lines == expected
+    with pytest.warns(UserWarning, match="damaged starts again"):
+        assert paused(folder, 8).lines == expected
 
 
 def test_a_stop_is_no_pause(tmp_path):

@@ -59,6 +59,25 @@ def test_the_result_of_another_configuration_is_refused(places):
         dict(replicate(RUNS[1:], config_of, lambda run: places(RUNS[0])))
 
 
+@pytest.mark.parametrize("damage", ["no config.toml", "a damaged one", "a damaged result.json"])
+def test_a_run_whose_files_are_damaged_starts_again(places, damage):
+    first = dict(replicate(RUNS, config_of, places))
+    directory = RunDirectory(places(RUNS[0]))
+    if damage == "no config.toml":
+        directory.config_file.unlink()
+    elif damage == "a damaged one":
+        directory.config_file.write_text("seed = [")
+    else:
+        directory.result_file.write_text("{}")
+    with pytest.warns(
+        UserWarning, match=r"(config.toml|result.json) .*seed-0 starts again"
+    ) as told:
+        again = dict(replicate(RUNS, config_of, places))
+    assert len(told) == 1
+    assert again[RUNS[0]]["scores"] == first[RUNS[0]]["scores"]
+    assert again[RUNS[1]] == first[RUNS[1]]  # its times too: it was read
+
+
 def test_a_lock_that_another_worker_holds(tmp_path):
     file = tmp_path / "locks" / "one.lock"
     stop = threading.Event()

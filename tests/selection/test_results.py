@@ -1,5 +1,6 @@
 import json
 import shutil
+from datetime import timedelta
 
 import pytest
 from optuna.distributions import CategoricalDistribution
@@ -9,7 +10,7 @@ from adgn.selection import Protocol, SelectionError, StudyDefinition, StudyFolde
 from adgn.selection.results import choose
 from adgn.selection.storage import open_storage, sqlite_url
 from adgn.selection.study import DEFINITION, start_study
-from adgn.training import read_config, resolve_config, train
+from adgn.training import Callback, read_config, resolve_config, train
 from tests.selection.studies import Nowhere
 
 
@@ -45,6 +46,46 @@ def test_the_test_split_is_looked_at_once(tiny, monkeypatch):
     assert (tiny["folder"] / "selection.json").read_bytes() == written
 
 
+def test_the_time_until_a_death_was_noticed_is_not_spent(tiny):
+    select(**{**tiny, "trials": 2})
+    study, _ = StudyFolder("tiny", tiny["folder"]).open()
+    dead, stopped = (
+        create_trial(state=TrialState.FAIL, user_attrs=marks)
+        for marks in ({}, {"interrupted": True})
+    )
+    dead.datetime_start -= timedelta(hours=9)  # the whole program was killed, and went on later
+    stopped.datetime_start -= timedelta(seconds=50)
+    study.add_trials([dead, stopped])
+    crashed = create_trial(state=TrialState.FAIL, user_attrs={"error": "E", "traceback": ""})
+    crashed.datetime_start -= timedelta(seconds=200)
+    study.add_trial(crashed)
+    result = select(**tiny)
+    times = [t.duration for t in study.get_trials() if t.state == TrialState.COMPLETE]
+    spent = 250 + sum(time.total_seconds() for time in times)
+    assert result.record["trial_seconds"] == pytest.approx(spent, abs=0.1)
+
+
+def test_only_runs_that_may_be_needed_are_kept(tiny, monkeypatch):
+    """Of those that were the best for a time, only the selected one; and crashes, to go on with."""
+
+    class Crash(Callback):
+        def on_epoch(self, trainer, line):
+            raise OSError("no space left on the device")
+
+    def sometimes(config, *, callbacks, **options):
+        crash = [Crash()] if config.optimizer.lr == 1.0 else []
+        return train(config, callbacks=[*callbacks, *crash], **options)
+
+    monkeypatch.setattr("adgn.selection.replicate.train", sometimes)
+    tiny["space"] = {"optimizer.lr": [1e-9, 0.03, 1.0, 1e30]}  # each better than before, or bad
+    tiny["settings"]["optimizer"] = {"name": "sgd"}
+    result = select(**tiny)
+    assert result.settings == {"optimizer.lr": 0.03}
+    assert (result.counts["complete"], result.counts["failed"]) == (2, 2)
+    files = (tiny["folder"] / "runs").glob("*/seed-0/config.toml")
+    assert {read_config(file)["optimizer"]["lr"] for file in files} == {0.03, 1.0}
+
+
 def test_another_selection_later_is_owned_up_to(tiny):
     tiny["space"] = {"optimizer.lr": [1e-9, 0.03]}
     assert select(**{**tiny, "trials": 1}).record["tested_before"] == []
@@ -58,6 +99,24 @@ def test_weights_that_are_not_there_are_trained_again(tiny):
     shutil.rmtree(tiny["folder"] / "runs")
     (tiny["folder"] / "selection.json").unlink()
     again = select(**tiny)
+    assert again.record["runs"] == first.record["runs"]
+
+
+@pytest.mark.parametrize("name", ["best.safetensors", "result.json", "config.toml"])
+@pytest.mark.parametrize("how", ["damaged", "lost"])
+def test_a_selected_run_that_is_damaged_is_trained_again(tiny, name, how):
+    first = select(**tiny)
+    (tiny["folder"] / "selection.json").unlink()
+    file = tiny["folder"] / first.record["runs"][1]["folder"] / name
+    if how == "damaged":
+        file.write_bytes(b"damaged")
+    else:
+        file.unlink()
+    if (name, how) == ("result.json", "lost"):  # a run that was stopped: it goes on
+        again = select(**tiny)
+    else:
+        with pytest.warns(UserWarning, match=rf"{name} .*seed-1 starts again"):
+            again = select(**tiny)
     assert again.record["runs"] == first.record["runs"]
 
 

@@ -3,12 +3,14 @@ import threading
 from dataclasses import asdict
 
 import pytest
+from filelock import FileLock
 from optuna.study import Study
 from optuna.trial import TrialState
 
 from adgn._util.processes import Worker
-from adgn.selection import StudyFolder
+from adgn.selection import StudyFolder, worker
 from adgn.selection.objective import TrialObjective
+from adgn.selection.replicate import key_lock
 from adgn.selection.study import kind
 from adgn.selection.worker import WorkerSpec, first_cause, work
 from tests.selection.studies import planned
@@ -39,9 +41,9 @@ def test_a_stopped_worker_takes_no_trial(tiny, spec):
 def test_a_worker_stops_when_its_input_ends(tiny, spec):
     """As it does when the driver dies."""
     study, _ = planned(tiny)
-    worker = Worker("adgn.selection.worker:handle", queue.Queue(), threads=1)
-    worker.give(asdict(spec))
-    assert worker.end(240) == 0  # the input ends before the first trial
+    process = Worker("adgn.selection.worker:handle", queue.Queue(), threads=1)
+    process.give(asdict(spec))
+    assert process.end(240) == 0  # the input ends before the first trial
     kinds = {kind(trial) for trial in study.get_trials()}
     assert "waiting" in kinds
     assert kinds <= {"waiting", "replaced", "complete"}
@@ -68,6 +70,30 @@ def test_a_trial_that_was_ended_by_another_worker_is_left_to_it(tiny, monkeypatc
         monkeypatch.setattr(Study, "ask", broken)
         with pytest.raises(ValueError, match="of the sampler"):
             work(spec, threading.Event())
+
+
+def test_runs_that_somebody_is_at_are_not_removed(tmp_path, monkeypatch):
+    """A worker that was thought dead may still be writing into them."""
+    rungs = [["best", "stayed"], ["best"], ["best"]]  # the rung above the first is over
+    monkeypatch.setattr(worker, "plan", lambda *_: 0)
+    monkeypatch.setattr(worker, "wanted", lambda *_: (rungs, False))
+    for key in rungs[0]:
+        (tmp_path / "runs" / key).mkdir(parents=True)
+    key_lock(tmp_path, "stayed").parent.mkdir()
+    with FileLock(key_lock(tmp_path, "stayed")):
+        worker._plan_next_rung(None, None, tmp_path, threading.Event())
+        assert (tmp_path / "runs" / "stayed").exists()
+    worker._plan_next_rung(None, None, tmp_path, threading.Event())
+    assert [place.name for place in (tmp_path / "runs").iterdir()] == ["best"]
+
+
+def test_a_worker_that_waits_to_plan_can_be_stopped(tiny):
+    study, definition = planned({**tiny, "prune": "halving"})
+    stop = threading.Event()
+    threading.Timer(0.5, stop.set).start()
+    with FileLock(tiny["folder"] / ".lock"):
+        assert worker._plan_next_rung(study, definition, tiny["folder"], stop) == 0
+    assert stop.is_set()
 
 
 def test_a_study_is_given_up_after_three_crashes_and_nothing_else(tiny, monkeypatch, spec):

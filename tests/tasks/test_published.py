@@ -2,7 +2,12 @@ import math
 
 import pytest
 
-from adgn.tasks.published import published_row, published_tables, published_value
+from adgn.tasks.published import (
+    published_direction,
+    published_row,
+    published_tables,
+    published_value,
+)
 
 
 def test_columns_of_property_prediction_are_found_under_their_true_targets():
@@ -71,3 +76,25 @@ def test_every_mean_is_a_number():
     for table in ("graph_property_prediction", "graph_benchmarks", "heterophilic_benchmarks"):
         for row in published_tables()[table]["rows"].values():
             assert all(c["mean"] is None or math.isfinite(c["mean"]) for c in row.values())
+
+
+@pytest.mark.parametrize("table", [name for name in published_tables() if name != "later_papers"])
+def test_every_row_says_where_its_nodes_listened(table):
+    for row in published_tables()[table]["rows"]:
+        direction = published_direction(table, row)
+        assert direction in ("in", "out", "undirected", "any", None)
+        if row.startswith("A-DGN"):
+            assert direction in ("in", "any")
+
+
+def test_directions_of_published_values():
+    assert published_value("chameleon", "A-DGN", {"phi": "sum"}).direction == "in"
+    assert published_value("chameleon", "GCN", {"direction": "out"}).direction == "out"
+    assert published_value("cs", "GCN", {}).direction == "any"
+    assert published_value("tree-neighbors-match", "GIN", {}, radius=3).direction == "in"
+
+
+@pytest.mark.parametrize("direction", ["out", "both", "undirected"])
+def test_the_paper_has_no_other_direction_of_its_own_method(direction):
+    assert published_value("chameleon", "A-DGN", {"direction": direction}) is None
+    assert (published_value("cs", "GCN", {"direction": direction}) is None) == (direction == "both")

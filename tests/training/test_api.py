@@ -469,3 +469,39 @@ def test_weights_of_an_earlier_version_have_no_configuration_to_compare(tiny, tm
     del about["config"]
     save_weights(best, weights, about)
     assert evaluate(tmp_path / "run") == dict(result.scores)
+
+
+def rewrite_state(directory, change):
+    """Writes the state of a run again, with its configuration changed."""
+    state = directory.states.load()
+    change(state["config"])
+    directory.states.save(state)
+
+
+def without_later_settings(settings):
+    """As a version wrote them that did not have them yet; all are at their defaults."""
+    del settings["model"]["integrator"], settings["loop"]["clip_norm"]
+    settings.pop("checkpoint", None)
+
+
+def test_a_setting_that_was_added_since_has_its_default(tiny, tmp_path):
+    whole = train(tiny, run_dir=tmp_path / "whole")
+    folder = tmp_path / "run"
+    with pytest.raises(Interrupted):
+        train(tiny, run_dir=folder, callbacks=[StopAfter(5)])
+    rewrite_state(RunDirectory(folder), without_later_settings)
+    assert resume(folder).scores == whole.scores
+    assert contents(folder) == contents(tmp_path / "whole")
+    weights, about = load_weights(folder / "best.safetensors")
+    without_later_settings(about["config"])
+    save_weights(folder / "best.safetensors", weights, about)
+    assert evaluate(folder) == dict(whole.scores)
+
+
+def test_a_setting_that_is_unknown_here_is_refused(tiny, tmp_path):
+    folder = tmp_path / "run"
+    with pytest.raises(Interrupted):
+        train(tiny, run_dir=folder, callbacks=[StopAfter(5)])
+    rewrite_state(RunDirectory(folder), lambda settings: settings["loop"].update(newer=3))
+    with pytest.raises(RunError, match=r"does not belong to the state.*unknown key 'newer'"):
+        resume(folder)

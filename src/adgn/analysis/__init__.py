@@ -2,7 +2,6 @@
 
 from adgn.analysis.advice import Advice, Thresholds
 from adgn.analysis.energy import EnergyByLayer, dirichlet_energy, energy_by_layer
-from adgn.analysis.euler import amplification, largest_stable_step, smallest_stable_gamma
 from adgn.analysis.gradients import (
     GradientNorms,
     WeightGradients,
@@ -20,6 +19,7 @@ from adgn.analysis.sensitivity import (
     sensitivity_by_depth,
     sensitivity_by_distance,
 )
+from adgn.analysis.stability import amplification, largest_stable_step, smallest_stable_gamma
 from adgn.analysis.states import HasTrajectory, layer_states
 from adgn.analysis.verdict import Diagnosis, diagnose
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -20,6 +21,7 @@ from adgn.analysis.node_spectra import NodeSpectrum
 from adgn.analysis.perturbation import PerturbationGrowth
 from adgn.analysis.sensitivity import DistanceProfile
 from adgn.analysis.verdict import Diagnosis
+from adgn.nn.integrators import EULER, Integrator
 
 
 def eigenvalue_figure(
@@ -28,11 +30,14 @@ def eigenvalue_figure(
     r"""Eigenvalues in the complex plane, with the region where a step does not amplify.
 
     For an anti-symmetric model the eigenvalues $\lambda$ of the right-hand side with the region
-    $|1 + \epsilon\lambda| \le 1$; for others the eigenvalues $\mu$ of the layer with $|\mu| \le 1$.
+    where a step of its integrator does not amplify, $|R(\epsilon\lambda)| \le 1$ (forward Euler:
+    $|1 + \epsilon\lambda| \le 1$); for others the eigenvalues $\mu$ of the layer with
+    $|\mu| \le 1$.
     """
     groups: list[tuple[str, Tensor]] = []
     epsilon = None if node is None else node.epsilon
-    if layer is not None:
+    # Another integrator's step over the whole graph has no rates to be drawn beside a node's.
+    if layer is not None and (node is None or layer.rates is not None):
         rates = layer.rates
         label = "whole graph" if layer.method == "exact" else "whole graph, extreme ones"
         groups.append((label, layer.eigenvalues if rates is None else rates))
@@ -42,26 +47,42 @@ def eigenvalue_figure(
     if not groups:
         raise ValueError("node=None and layer=None leave nothing to draw; pass at least one")
     figure, axes = _figure(title)
+    _set_window(axes, [values.detach().cpu() for _, values in groups], epsilon is None)
     if epsilon is None:
-        centre, radius, region = 0.0, 1.0, "stable: |μ| ≤ 1"
+        _draw_disc(axes, 0.0, 1.0, "stable: |μ| ≤ 1")
+    elif node is None or node.integrator == EULER:
+        _draw_disc(axes, -1 / epsilon, 1 / epsilon, "stable: |1 + ελ| ≤ 1")
     else:
-        centre, radius, region = -1 / epsilon, 1 / epsilon, "stable: |1 + ελ| ≤ 1"
-    axes.add_patch(
-        Circle((centre, 0), radius, color=LIGHT["s5"], alpha=0.2, linewidth=0, label=region)
-    )
-    axes.add_patch(Circle((centre, 0), radius, fill=False, color=LIGHT["s5"], linewidth=1))
+        _draw_region(axes, node.integrator, epsilon)
     for index, (label, values) in enumerate(groups):
         numbers, style = values.detach().cpu(), line_style(index)
         del style["linestyle"]
         look = {**style, "s": 14, "alpha": 0.6, "linewidths": 0}
         axes.scatter(numbers.real.numpy(), numbers.imag.numpy(), label=label, **look)
     axes.axvline(0.0, color="black", linewidth=0.8)
-    _set_window(axes, [values.detach().cpu() for _, values in groups], epsilon is None)
     symbol = "μ" if epsilon is None else "λ"
     axes.set_xlabel(f"real part of {symbol}")
     axes.set_ylabel(f"imaginary part of {symbol}")
     _legend_below(axes)
     return figure
+
+
+def _draw_disc(axes: Axes, centre: float, radius: float, label: str) -> None:
+    look = {"color": LIGHT["s5"]}
+    axes.add_patch(Circle((centre, 0), radius, alpha=0.2, linewidth=0, label=label, **look))
+    axes.add_patch(Circle((centre, 0), radius, fill=False, linewidth=1, **look))
+
+
+def _draw_region(axes: Axes, integrator: Integrator, epsilon: float) -> None:
+    """Where a step does not amplify, in the window of the axes."""
+    real = np.linspace(*axes.get_xlim(), 400)
+    imag = np.linspace(*axes.get_ylim(), 400)
+    z = epsilon * (real[None, :] + 1j * imag[:, None])
+    growth = integrator.amplification(z.astype(np.complex128))
+    axes.contourf(real, imag, growth, levels=[0, 1], colors=[LIGHT["s5"]], alpha=0.2)
+    axes.contour(real, imag, growth, levels=[1], colors=[LIGHT["s5"]], linewidths=1)
+    label = f"stable: {integrator.name}"
+    axes.add_patch(Circle((0, 0), 0, color=LIGHT["s5"], alpha=0.2, linewidth=0, label=label))
 
 
 def sensitivity_figure(profiles: Mapping[str, DistanceProfile], title: str = "") -> Figure:

@@ -12,6 +12,7 @@ from adgn.analysis.node_spectra import antisymmetric_layers, is_antisymmetric
 from adgn.analysis.states import check_layer, in_double, measuring, states_from
 from adgn.graph import Adjacency
 from adgn.graph.checks import check_choice, check_count, check_positive
+from adgn.nn.integrators import EULER
 
 Method = Literal["auto", "exact", "matrix-free"]
 METHODS: tuple[Method, ...] = ("auto", "exact", "matrix-free")
@@ -30,7 +31,7 @@ class LayerSpectrum:
         method: `"exact"`: `eigenvalues` are all; `"matrix-free"`: the extreme ones that were asked
             for (largest modulus, largest and smallest real part).
         eigenvalues: Complex, by falling modulus.
-        epsilon: The step size of an anti-symmetric layer, otherwise `None`.
+        epsilon: The step size of an anti-symmetric layer by forward Euler, otherwise `None`.
         note: Why the matrix-free method was used where that was not asked for, or empty.
     """
 
@@ -126,7 +127,8 @@ def layer_spectrum(
             )
         epsilon = None
         if is_antisymmetric(propagation):
-            epsilon = antisymmetric_layers(propagation)[layer - 1].epsilon
+            conv = antisymmetric_layers(propagation)[layer - 1]
+            epsilon = conv.epsilon if conv.integrator == EULER else None
         size = before.numel()
         if method == "exact" and size > EXACT_LIMIT:
             raise ValueError(

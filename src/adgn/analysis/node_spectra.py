@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from adgn.analysis.euler import TOLERANCE, amplification, largest_stable_step
+from adgn.analysis.stability import TOLERANCE, amplification, largest_stable_step
 from adgn.analysis.states import check_layer, check_node, in_double, measuring, states_from
 from adgn.graph import Adjacency, Operator
 from adgn.graph.checks import check_count
 from adgn.nn import AntiSymmetricConv, LinearAggregation
-from adgn.nn.integrators import EULER
+from adgn.nn.integrators import Adaptive, Integrator
 
 MAX_NODES = 256
 
@@ -35,6 +35,7 @@ class NodeSpectrum:
             self loops.
         epsilon: The layer's step size.
         gamma: The layer's diffusion.
+        integrator: The layer's integrator.
     """
 
     layer: int
@@ -46,6 +47,7 @@ class NodeSpectrum:
     bound: Tensor
     epsilon: float
     gamma: float
+    integrator: Integrator
 
     @property
     def max_real(self) -> float:
@@ -59,13 +61,13 @@ class NodeSpectrum:
 
     @property
     def amplification(self) -> float:
-        r"""The largest $|1 + \epsilon\lambda|$."""
-        return float(amplification(self.eigenvalues, self.epsilon).max())
+        r"""The largest $|R(\epsilon\lambda)|$; for forward Euler $|1 + \epsilon\lambda|$."""
+        return float(amplification(self.eigenvalues, self.epsilon, self.integrator).max())
 
     @property
     def largest_stable_step(self) -> float:
-        r"""The largest $\epsilon$ for which no $|1 + \epsilon\lambda|$ exceeds 1 (0: none)."""
-        return largest_stable_step(self.eigenvalues)
+        r"""The largest $\epsilon$ up to which no $|R(\epsilon\lambda)|$ exceeds 1 (0: none)."""
+        return largest_stable_step(self.eigenvalues, self.integrator)
 
     @property
     def is_monotone(self) -> bool:
@@ -79,7 +81,7 @@ class NodeSpectrum:
         return eigenvalues
 
     def suggest_gamma(self) -> float | None:
-        r"""The smallest $\gamma$ (to about 1 %) that makes $|1 + \epsilon\lambda| \le 1$ here.
+        r"""The smallest $\gamma$ (to about 1 %) that makes $|R(\epsilon\lambda)| \le 1$ here.
 
         `None` where none up to $2/\epsilon$, beyond which the damping itself overshoots, does.
         """
@@ -87,7 +89,8 @@ class NodeSpectrum:
             return self.gamma
 
         def stable(gamma: float) -> bool:
-            return bool((amplification(self.at_gamma(gamma), self.epsilon) <= 1 + TOLERANCE).all())
+            grown = amplification(self.at_gamma(gamma), self.epsilon, self.integrator)
+            return bool((grown <= 1 + TOLERANCE).all())
 
         low, high = self.gamma, max(self.gamma, 1e-3)
         while not stable(high):
@@ -170,7 +173,7 @@ def node_spectrum(
         radius[defined] = torch.linalg.matrix_norm(scaled[defined], 2)
         bound = slopes.abs().amax(-1) * (torch.linalg.matrix_norm(own_part, 2) + conv.gamma)
         found = (torch.linalg.eigvals(jacobians), jacobians, slopes, radius, bound)
-        return NodeSpectrum(layer, chosen, *found, conv.epsilon, conv.gamma)
+        return NodeSpectrum(layer, chosen, *found, conv.epsilon, conv.gamma, conv.integrator)
 
 
 def antisymmetric_layers(propagation: nn.Module) -> list[AntiSymmetricConv]:
@@ -181,12 +184,14 @@ def antisymmetric_layers(propagation: nn.Module) -> list[AntiSymmetricConv]:
         layers = getattr(propagation, "layers", None)
         found = list(layers) if isinstance(layers, nn.ModuleList) else []
     convs = [
-        conv for conv in found if isinstance(conv, AntiSymmetricConv) and conv.integrator == EULER
+        conv
+        for conv in found
+        if isinstance(conv, AntiSymmetricConv) and not isinstance(conv.integrator, Adaptive)
     ]
     if not convs or len(convs) != len(found):
         raise TypeError(
-            f"{type(propagation).__name__} is not made of AntiSymmetricConv layers with "
-            "integrator='euler', whose W − Wᵀ − γI the spectrum of a node's own state needs; use "
+            f"{type(propagation).__name__} is not made of AntiSymmetricConv layers with steps of "
+            "a given size, whose W − Wᵀ − γI the spectrum of a node's own state needs; use "
             "layer_spectrum, which takes any model"
         )
     return [conv for conv in convs for _ in range(conv.num_iters)]

@@ -200,7 +200,9 @@ def _node_lines(spectrum: NodeSpectrum) -> list[str]:
         f"{float(spectrum.radius.max()):.3g} (the paper's bound: "
         f"{float(spectrum.bound.max()):.3g})."
     )
-    line = f"Euler step: |1 + ελ| at most {spectrum.amplification:.4g} for ε = {spectrum.epsilon:g}"
+    name = spectrum.integrator.name
+    growth = "Euler step: |1 + ελ|" if name == "euler" else f"Step of {name}: growth"
+    line = f"{growth} at most {spectrum.amplification:.4g} for ε = {spectrum.epsilon:g}"
     step, gamma = spectrum.largest_stable_step, spectrum.suggest_gamma()
     if spectrum.amplification > 1 + 1e-9:
         line += f"; at most 1 needs ε ≤ {step:.3g}" if step > 1e-6 else "; no ε makes it 1"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from adgn.cli.console import NewEdges, NewNodes, PluginOption, print_table, say
-from adgn.cli.model_folder import GraphFiles, refuse_bad_input
+from adgn.cli.model_folder import model_and_graph, refuse_bad_input
 
 if TYPE_CHECKING:
     from adgn.estimators import Explanation, GraphEstimator
@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 def explain(
     folder: Annotated[Path, Argument(help="A model of `adgn fit`.")],
     node: Annotated[
-        str, Option(metavar="ID", help="The id of the node; of the graph, if graphs are predicted.")
+        str,
+        Option(
+            metavar="ID",
+            help="The id of the node, of many graphs GRAPH/ID; of the graph, if graphs are "
+            "predicted.",
+        ),
     ],
     nodes: NewNodes = None,
     edges: NewEdges = None,
@@ -33,13 +38,11 @@ def explain(
     with refuse_bad_input():
         from adgn._util.figures import figure_bytes
         from adgn._util.files import write_file
-        from adgn.estimators import load
         from adgn.report.explanation import explanation_figure
 
         if out is not None and out.suffix.lower() != ".png":
             raise ValueError(f"--out={out}: the picture is a .png file")
-        estimator = load(folder)
-        graph = GraphFiles.for_model(folder, nodes, edges).read()
+        estimator, graph = model_and_graph(folder, nodes, edges)
         found = estimator.explain(node, graph)
         say(_headline(estimator, found))
         shares = found.by_distance()

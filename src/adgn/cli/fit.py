@@ -19,12 +19,12 @@ from adgn.cli.model_folder import (
     refuse_bad_input,
     write_predictions,
 )
-from adgn.cli.names import complete_fitted
+from adgn.cli.names import RESERVOIR, complete_fitted, model_rows
+from adgn.cli.option_names import in_options
 
 if TYPE_CHECKING:
     from adgn.estimators import ComparedModel, GraphEstimator
 
-PREDICTIONS, PAGE = "predictions.csv", "report.html"
 _RUNS = ".fit-runs"  # while it works; another call of the same command goes on with them
 
 
@@ -49,8 +49,8 @@ def fit(
     model: Annotated[
         str | None,
         Option(
-            help="A model from `adgn models`; or adgn-reservoir, like gesn solved in seconds. "
-            "Default: several are tried.",
+            help="One model alone, by a name of `adgn models`: adgn, gcn, …; or adgn-reservoir, "
+            "which like gesn is solved in seconds. Default: several are trained and averaged.",
             autocompletion=complete_fitted,
         ),
     ] = None,
@@ -97,7 +97,12 @@ def fit(
         float, Option(min=0.0, max=0.9, help="The share of labelled rows that is held out.")
     ] = 0.2,
     metric: Annotated[
-        str | None, Option(help="What validation compares. Default: accuracy, or R² of numbers.")
+        str | None,
+        Option(
+            help="What validation compares: accuracy, macro_f1, roc_auc, average_precision or "
+            "log_loss of classes, r2, mse or mae of numbers. Default: accuracy (of a rare class "
+            "average_precision), or r2."
+        ),
     ] = None,
     seed: Annotated[int, Option(min=0, help="Seed of split and weights.")] = 0,
     device: Annotated[str, Option(help="Where to compute: cpu, cuda or auto.")] = "cpu",
@@ -146,6 +151,7 @@ def fit(
             graphs,
             {name: value for name, value in options.items() if value is not None},
         )
+        _check_names(model, metric, kind)
         fit_model(
             files,
             out,
@@ -159,6 +165,19 @@ def fit(
             random_state=seed,
             device=device,
         )
+
+
+def _check_names(model: str | None, metric: str | None, kind: str | None) -> None:
+    """Raises for an unknown name before large files are read."""
+    from adgn._util.suggestions import unknown_name
+    from adgn.estimators.quality import METRICS
+
+    models = [*(name for name, *_ in model_rows()), RESERVOIR]
+    if model is not None and model not in models:
+        raise unknown_name("model", model, models)
+    metrics = [name for of, names in METRICS.items() if kind in (None, of) for name in names]
+    if metric is not None and metric not in metrics:
+        raise unknown_name("metric", metric, metrics)
 
 
 def fit_model(
@@ -183,6 +202,7 @@ def fit_model(
     from adgn.cli.training_progress import show_fitting
     from adgn.data import TargetEncoder
     from adgn.estimators import ESTIMATORS, compare
+    from adgn.estimators.folder import PAGE, PREDICTIONS
     from adgn.report.model_page import model_page
     from adgn.training import Interrupted
 
@@ -205,7 +225,7 @@ def fit_model(
         raise typer.Exit(130) from None
     _list("notes on the target and the features", estimator.notes_[len(graph.notes) :])
     estimator.save(out)
-    files.pinned(graph).write(out, command=command)
+    files.write(out, command=command)
     write_predictions(predictions_table(estimator, graph), out / PREDICTIONS)
     page = model_page(estimator, compared, command=command, predictions=PREDICTIONS)
     write_file(out / PAGE, page.encode())
@@ -230,7 +250,7 @@ def _check_is_for_models(out: Path) -> None:
 
 def _show_decisions(estimator: "GraphEstimator") -> None:
     rows = [
-        [row.column, row.kind, f"{row.features}", f"{row.missing or ''}", row.note]
+        [row.column, row.kind, f"{row.features}", f"{row.missing or ''}", in_options(row.note)]
         for row in estimator.preprocessing_.decisions()
     ]
     print_table(["column", "becomes", "features", "missing", "note"], rows)
@@ -239,7 +259,7 @@ def _show_decisions(estimator: "GraphEstimator") -> None:
 def _show_scores(estimator: "GraphEstimator", compared: "Sequence[ComparedModel]") -> None:
     """The model beside simple ones; without held-out rows its validation scores alone."""
     if not compared:
-        say("\nno rows were held out (--test-size 0.2 holds a fifth out); on the validation rows:")
+        say("\nno rows were held out; on the rows that validated, by which models were chosen:")
         scores = estimator.validation_scores_
         print_table(list(scores), [[f"{value:.4f}" for value in scores.values()]])
         return
@@ -249,7 +269,7 @@ def _show_scores(estimator: "GraphEstimator", compared: "Sequence[ComparedModel]
         [
             "this model" if row is first else row.name,
             f"{row.score:.4f}",
-            f"{row.low:.4f} to {row.high:.4f}",
+            "" if row.low != row.low else f"{row.low:.4f} to {row.high:.4f}",
             f"{row.seconds:.1f}",
         ]
         for row in compared
@@ -261,7 +281,7 @@ def _list(title: str, notes: Sequence[str]) -> None:
     if notes:
         say(f"{title}:")
     for note in notes:
-        say(f"- {note}")
+        say(f"- {in_options(note)}")
 
 
 def _settings(texts: Sequence[str]) -> Mapping[str, Any]:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from adgn._util.files import parse_json, read_file, write_file
-from adgn.cli.console import complain
+from adgn.cli.console import complain, error_console, say
+from adgn.cli.option_names import in_options
 from adgn.data.root import DataError, GraphInputError
 
 if TYPE_CHECKING:
@@ -20,10 +21,7 @@ if TYPE_CHECKING:
     from adgn.data import Graph
     from adgn.estimators import GraphEstimator
 
-_CONFIG, FIT_FILE = "config.json", "fit.json"
-_FORM = ("delimiter", "encoding", "decimal")
-# What a prediction does not need: rows are not split, and features are those of the model.
-_ONLY_FOR_FITTING = ("groups", "time", "split", "features")
+_CONFIG = "config.json"
 
 
 @contextmanager
@@ -32,7 +30,7 @@ def refuse_bad_input() -> Iterator[None]:
     try:
         yield
     except (DataError, ValueError) as error:
-        complain(str(error))
+        complain(in_options(str(error)))
         raise typer.Exit(2) from error
     except OSError as error:
         if error.filename is None:
@@ -78,42 +76,10 @@ class GraphFiles:
             )
         return Graph.from_tables(self.nodes, self.edges, graphs=self.graphs, **options)
 
-    def pinned(self, graph: "Graph") -> "GraphFiles":
-        """The same files; direction and level as they were found, so that new files are alike."""
-        found: dict[str, Any] = {"directed": graph.directed}
-        if self.edges is not None:
-            found["level"] = graph.level
-        return replace(self, options={**(self.options or {}), **found})
-
-    def for_prediction(self) -> "GraphFiles":
-        """The files without what only fitting needs; the target may not be there."""
-        options = {k: v for k, v in (self.options or {}).items() if k not in _ONLY_FOR_FITTING}
-        if self.edges is None:
-            return replace(self, options=options)
-        from adgn.data.own.tables import open_table
-        from adgn.data.own.textfiles import TextFormat
-
-        form = TextFormat(**{name: options[name] for name in _FORM if name in options})
-        files = {"nodes": self.nodes, "edges": self.edges, "graphs": self.graphs}
-        names = {
-            key: open_table(path, key, form).names
-            for key, path in files.items()
-            if path is not None
-        }
-        for key in ("ignore", "categories"):
-            if key in options:
-                known = {*names["nodes"], *names["edges"]}
-                options[key] = [name for name in options[key] if name in known]
-        graphs = self.graphs
-        targets = options.pop("target_column", [])
-        if graphs is not None and not set(targets) <= set(names["graphs"]):
-            graphs = None
-        if set(targets) <= set(names["nodes" if graphs is None else "graphs"]):
-            options["target_column"] = targets
-        return replace(self, graphs=graphs, options=options)
-
     def write(self, folder: Path, **more: Any) -> None:
         """Keeps them in a model folder, by paths relative to it."""
+        from adgn.estimators.folder import FIT
+
         content = {
             **{
                 name: None if path is None else os.path.relpath(path, folder)
@@ -123,15 +89,16 @@ class GraphFiles:
                     ("graphs", self.graphs),
                 )
             },
-            "options": dict(self.options or {}),
             **more,
         }
-        write_file(folder / FIT_FILE, json.dumps(content, indent=2).encode() + b"\n")
+        write_file(folder / FIT, json.dumps(content, indent=2).encode() + b"\n")
 
     @classmethod
     def of_model(cls, folder: Path) -> "GraphFiles":
         """The files that a model was fitted on."""
-        path = folder / FIT_FILE
+        from adgn.estimators.folder import FIT
+
+        path = folder / FIT
         try:
             content = parse_json(read_file(path))
             nodes, edges, graphs = (
@@ -140,24 +107,31 @@ class GraphFiles:
             )
             if nodes is None:
                 raise ValueError("it names no nodes")
-            return cls(nodes, edges, graphs, dict(content["options"]))
+            return cls(nodes, edges, graphs)
         except FileNotFoundError:
             raise GraphInputError(
-                f"{folder} does not say which tables it was fitted on (it has no {FIT_FILE}, which "
+                f"{folder} does not say which tables it was fitted on (it has no {FIT}, which "
                 "`adgn fit` writes); give NODES and EDGES"
             ) from None
         except (KeyError, TypeError, ValueError) as error:
             raise GraphInputError(f"{path} is damaged: {error}; fit the model again") from error
 
-    @classmethod
-    def for_model(
-        cls, folder: Path, nodes: Path | None, edges: Path | None, graphs: Path | None = None
-    ) -> "GraphFiles":
-        """New files, read as those of the model were; without any, those of the model."""
-        if nodes is None:
-            return cls.of_model(folder).for_prediction()
-        kept = cls.of_model(folder).options if (folder / FIT_FILE).exists() else {}
-        return cls(nodes, edges, graphs, kept).for_prediction()
+
+def model_and_graph(
+    folder: Path, nodes: Path | None, edges: Path | None, graphs: Path | None = None
+) -> "tuple[GraphEstimator, Graph]":
+    """A model and new data, read as those of the model were; without any, those of the model.
+
+    What was assumed about the data, and what the model has not seen of it, is told.
+    """
+    from adgn.estimators import load
+
+    estimator = load(folder)
+    files = GraphFiles.of_model(folder) if nodes is None else GraphFiles(nodes, edges, graphs)
+    graph = replace(files, options=estimator.reading_).read()
+    for note in (*graph.notes, *estimator.preprocessing_.transform(graph).notes):
+        say(f"- {in_options(note)}", to=error_console())
+    return estimator, graph
 
 
 def predictions_table(estimator: "GraphEstimator", graph: "Graph") -> "pa.Table":
@@ -174,11 +148,6 @@ def predictions_table(estimator: "GraphEstimator", graph: "Graph") -> "pa.Table"
             label = f"known {name}" if several else "known"
             table = table.append_column(label, graph.target[name])
     return table
-
-
-def feature_notes(estimator: "GraphEstimator", graph: "Graph") -> tuple[str, ...]:
-    """What a graph has that the model has not seen, each with a count."""
-    return estimator.preprocessing_.transform(graph).notes
 
 
 def write_predictions(table: "pa.Table", path: Path) -> None:

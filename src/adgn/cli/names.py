@@ -8,6 +8,8 @@ from importlib.resources import files
 
 from adgn._util.registry import load_plugins, loaded_plugins
 
+RESERVOIR = "adgn-reservoir"  # of `adgn fit`, beside the models
+
 
 def task_rows() -> list[tuple[str, str, str]]:
     """Name, family and summary of every task."""
@@ -57,5 +59,4 @@ def complete_model(incomplete: str) -> list[str]:
 
 def complete_fitted(incomplete: str) -> list[str]:
     """The models of `adgn fit` whose names begin like this."""
-    reservoir = "adgn-reservoir"
-    return [*complete_model(incomplete), *([reservoir] if reservoir.startswith(incomplete) else [])]
+    return [*complete_model(incomplete), *([RESERVOIR] if RESERVOIR.startswith(incomplete) else [])]

@@ -21,7 +21,8 @@ def report(
         Path | None,
         Option(
             help="Instead of a report, copy the small files (definitions and cells, without "
-            "studies and runs) into this folder, to be committed."
+            "studies and runs) into this folder, to be committed. What is there already and holds "
+            "more stays."
         ),
     ] = None,
     plugin: PluginOption = None,
@@ -39,8 +40,10 @@ def report(
         if out is not None:
             raise typer.BadParameter("--out and --collect do not go together; give one of them")
         copied = collect_files(folder, collect)
-        size = sum(path.stat().st_size for path in copied)
-        say(f"{len(copied)} files, {size / 1e6:.2f} MB, copied to {collect}")
+        for note in copied.notes:
+            say(note)
+        size = sum(path.stat().st_size for path in copied.files)
+        say(f"{len(copied.files)} files, {size / 1e6:.2f} MB, copied to {collect}")
         return
     results = read_runs(folder) or read_results(folder)
     written = write_report(results, out or folder / "report")

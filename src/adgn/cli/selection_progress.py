@@ -37,13 +37,13 @@ def cost_lines(cost: Forecast) -> list[str]:
         parts = zip(cost.counts, cost.rungs, strict=True)
         lines.append("rungs: " + ", ".join(f"{number} to {rung}" for number, rung in parts))
     several = "1 worker" if cost.workers == 1 else f"{cost.workers} workers"
-    lines.append(
-        f"cost: {sum(cost.epochs):,} epochs of {cost.seconds_per_epoch:.3g} s (measured), "
-        f"{_hours(cost.hours)} with {several}"
-        + (f", {_hours(cost.most_hours)} if the largest go on" if len(cost.rungs) > 1 else "")
-        + "; early stopping makes it less"
-    )
-    return lines
+    epochs = f"cost: {sum(cost.epochs):,} epochs"
+    if cost.seconds_per_epoch is None or cost.hours is None or cost.most_hours is None:
+        reason = "configurations that were timed diverged in the first epoch"
+        return [*lines, f"{epochs}, hours unknown: {reason}"]
+    largest = f", {_hours(cost.most_hours)} if the largest go on" if len(cost.rungs) > 1 else ""
+    took = f"{cost.seconds_per_epoch:.3g} s (measured), {_hours(cost.hours)} with {several}"
+    return [*lines, f"{epochs} of {took}{largest}; early stopping makes it less"]
 
 
 def _hours(hours: float) -> str:

@@ -1,5 +1,6 @@
 """`adgn train`, `resume`, `evaluate` and `predict`: a run from the command line."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -17,14 +18,14 @@ from adgn.cli.console import (
     PluginOption,
     RunFolder,
     RunOrModel,
+    complain,
     error_console,
     print_table,
     say,
 )
 from adgn.cli.model_folder import (
-    GraphFiles,
-    feature_notes,
     is_model_folder,
+    model_and_graph,
     predictions_table,
     refuse_bad_input,
 )
@@ -32,8 +33,6 @@ from adgn.cli.model_folder import write_predictions as write_model_predictions
 from adgn.cli.names import complete_task
 
 if TYPE_CHECKING:
-    from adgn.data import Graph
-    from adgn.estimators import GraphEstimator
     from adgn.training import Callback, PublishedValue, RunResult
 
 # The room `adgn.training` brings torch; it is imported in the commands so that --help stays quick.
@@ -146,7 +145,7 @@ def evaluate(
         return
     from adgn.training import evaluate as evaluate_run
 
-    _check_no_tables(folder, nodes)
+    _check_is_run(folder, nodes)
     _print_scores(evaluate_run(folder, device=device))
 
 
@@ -167,36 +166,29 @@ def predict(
     """
     if is_model_folder(folder):
         with refuse_bad_input():
-            estimator, graph = _model_and_graph(folder, nodes, edges, graphs)
+            estimator, graph = model_and_graph(folder, nodes, edges, graphs)
             table = predictions_table(estimator, graph)
             write_model_predictions(table, out)
             say(f"{table.num_rows:,} predictions written to {out}")
         return
     from adgn.training.predictions import write_predictions
 
-    _check_no_tables(folder, nodes)
+    _check_is_run(folder, nodes)
     say(f"{write_predictions(folder, out, device=device)} predictions written to {out}")
 
 
-def _check_no_tables(folder: Path, nodes: Path | None) -> None:
+def _check_is_run(folder: Path, nodes: Path | None) -> None:
+    """Refuses what is neither a model nor a run, and tables for a run."""
     if nodes is not None:
         raise typer.BadParameter(
             f"{folder} is no model of `adgn fit`, and only models take tables", param_hint="NODES"
         )
-
-
-def _model_and_graph(
-    folder: Path, nodes: Path | None, edges: Path | None, graphs: Path | None
-) -> "tuple[GraphEstimator, Graph]":
-    """Loads both, and tells what was assumed about the tables."""
-    from adgn.estimators import load
-
-    estimator = load(folder)
-    graph = GraphFiles.for_model(folder, nodes, edges, graphs).read()
-    # Its own tables were explained when it was fitted.
-    for note in () if nodes is None else (*graph.notes, *feature_notes(estimator, graph)):
-        say(f"- {note}", to=error_console())
-    return estimator, graph
+    if not os.path.lexists(folder / "config.toml"):
+        complain(
+            f"{folder} is no model (it has no config.json) and not a run directory (no "
+            "config.toml); give the --out of `adgn fit` or the --run-dir of `adgn train`"
+        )
+        raise typer.Exit(2)
 
 
 def _evaluate_model(
@@ -209,7 +201,7 @@ def _evaluate_model(
         scores = {"validation": estimator.validation_scores_, "held out": estimator.test_scores_}
         _print_scores({name: found for name, found in scores.items() if found})
         return
-    estimator, graph = _model_and_graph(folder, nodes, edges, graphs)
+    estimator, graph = model_and_graph(folder, nodes, edges, graphs)
     _print_scores({graph.origin: estimator.scores(graph)})
     say(f"{graph.labelled.numel():,} {graph.level}s with a target, {graph.num_rows:,} in all")
 
@@ -274,4 +266,6 @@ def published_text(value: "PublishedValue") -> str:
     """A line about what the paper reports."""
     spread = "" if value.std is None else f" ± {value.std:.4f}"
     column = f", column {value.column!r}" if value.table == "graph_property_prediction" else ""
-    return f"published ({value.row}{column}): {value.metric} {value.mean:.4f}{spread}"
+    told = value.direction not in (None, "any", "in")
+    direction = f", direction {value.direction!r}" if told else ""
+    return f"published ({value.row}{column}{direction}): {value.metric} {value.mean:.4f}{spread}"

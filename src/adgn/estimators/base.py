@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from torch import Tensor
+from torch.nn.functional import pad
 
 from adgn.data import Graph, GraphInputError, Preprocessing, TargetEncoder
 from adgn.data.own.targets import TargetKind
@@ -26,23 +27,31 @@ from adgn.estimators.candidates import (
 )
 from adgn.estimators.explanation import Explanation, explain_row
 from adgn.estimators.folder import save_model
-from adgn.estimators.hops import HopView
 from adgn.estimators.inputs import Inputs
-from adgn.estimators.members import Member, averaged, calibrated, greedy_weights
+from adgn.estimators.members import averaged, calibrated, greedy_weights
 from adgn.estimators.quality import Quality, choose_metric
-from adgn.estimators.ridge import Probe, fit_ridge, probe
+from adgn.estimators.ridge import Probe, probe
 from adgn.estimators.rows import (
     as_graph,
     described,
     is_graph,
     nodes_of,
+    plain,
+    reading_of,
+    row_of,
     row_positions,
     target_names,
     with_known,
 )
 from adgn.estimators.scoring import class_scores, value_scores
 from adgn.estimators.splits import Parts, split_rows
-from adgn.estimators.training import Attempt, Problem, search, train_candidate
+from adgn.estimators.training import (
+    Attempt,
+    Problem,
+    fit_closed_form,
+    search,
+    train_candidate,
+)
 from adgn.graph import OperatorDirection
 from adgn.nn.network import Level
 from adgn.training import Callback
@@ -116,7 +125,8 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
             y: Targets: of all rows of a graph, or of the positions. `None`: the graph's own.
             nodes: Positions of rows, or a mask, that alone may be learnt from; all by default.
             minutes: Time for a search around the best models, all other work included. `None`: no
-                search, the default models alone.
+                search, the default models alone. One model is trained whole however short the time
+                is; `notes_` says by how much it was exceeded.
             run_dir: A folder for the run of each network. Called again with the same data and
                 parameters, `fit` goes on where it was stopped.
             callbacks: Told about every step and epoch of the networks.
@@ -140,12 +150,13 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
         if self.model is None:
             found = probe(problem.inputs, problem.y, problem.parts, problem.quality, seed)
             for view in closed_form_views(found):
-                attempts.append(_closed_form(problem, found, view))
+                if not attempts or time.monotonic() <= deadline:
+                    attempts.append(fit_closed_form(problem, view, found.projection))
         candidates = self._candidates(problem, found)
         with tempfile.TemporaryDirectory() as temporary:
             folder = None if run_dir is None else Path(run_dir)
             for candidate in candidates:
-                if time.monotonic() > deadline:
+                if attempts and time.monotonic() > deadline:
                     break
                 tell(f"training {candidate.name}")
                 attempts.append(
@@ -162,6 +173,12 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
                 attempts += self._search(problem, candidates, attempts, place, deadline, tell)
         self._finish(graph, problem, preprocessing, attempts, found)
         self.seconds_ = time.monotonic() - started
+        over = time.monotonic() - deadline
+        if minutes is not None and over > 6 * minutes:  # a tenth of the time
+            self.notes_ += (
+                f"fit took {self.seconds_:.1f} s, {over:.1f} s more than minutes={minutes:g} "
+                "allow: one model is trained whole in any case",
+            )
         return self
 
     def _seed(self) -> int:
@@ -214,7 +231,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
             row_weight=self._row_weight(y, parts, encoder),
             seed=seed,
             device=self.device,
-            settings=self.settings or {},
+            settings=plain(self.settings or {}),
         )
         return problem, preprocessing
 
@@ -233,7 +250,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
             if self.direction is None:
                 return chosen
             return [replace(candidate, direction=self.direction) for candidate in chosen]
-        options, direction = self.model_options or {}, self.direction or "in"
+        options, direction = plain(self.model_options or {}), self.direction or "in"
         return named_candidates(self.model or "adgn", options, direction)
 
     def _search(
@@ -292,7 +309,8 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
         self.graph_ = graph
         self.inputs_ = problem.inputs
         self.n_features_in_ = problem.inputs.x.size(1)
-        self.notes_ = (*graph.notes, *problem.encoder.notes, *problem.inputs.notes)
+        self.reading_ = reading_of(graph, preprocessing, problem.encoder)
+        self.notes_ = (*graph.notes, *problem.notes)
         if self.kind == "classification":
             self.classes_ = np.asarray(problem.encoder.classes)
         kept = [o for o, weight in zip(outputs, weights, strict=True) if weight > 0]
@@ -339,7 +357,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
         self._fitted()
         known: Graph | None = getattr(self, "graph_", None)
         if X is not None and is_graph(X):
-            graph = as_graph(X, self.level)
+            graph = as_graph(X, self.level, self.preprocessing_.directed)
             if graph is not known:
                 return graph, self._average_of(Inputs.of(graph, self.preprocessing_)), None
             return graph, self._average, None
@@ -405,7 +423,8 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
 
         Args:
             X: A graph, or positions of rows of the graph that was fitted. `None`: the test rows.
-            y: The targets; `None`: the graph's own. Rows without a target are left out.
+            y: The targets; `None`: the graph's own. Rows without a target are left out. Given with
+                positions, a class that no train row had has the probability 0.
 
         Returns:
             Of classes `accuracy`, `macro_f1`, `roc_auc`, `average_precision` and `log_loss`; of
@@ -424,14 +443,15 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
                 graph = graph.with_target(y, self.encoder_.names)
             else:
                 graph = with_known(graph, rows, y, self.encoder_.names)
+        encoder = self.encoder_
+        if y is not None and rows is not None:  # of a fold of scikit-learn
+            encoder = encoder.with_classes_of(graph)
+            average = pad(average, (0, encoder.num_outputs - average.size(1)))
         known = graph.labelled if rows is None else rows
         known = known[torch.isin(known, graph.labelled)]
         if not known.numel():
             raise GraphInputError(f"no row of {graph.origin} that is to be scored has a target")
-        return self._scores(average[known], self._encoded(graph)[known])
-
-    def _encoded(self, graph: Graph) -> Tensor:
-        return self.encoder_.encode(graph)
+        return self._scores(average[known], encoder.encode(graph)[known])
 
     def _scores(self, average: Tensor, y: Tensor) -> dict[str, float]:
         if self.kind == "classification":
@@ -450,14 +470,16 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
         """Which nodes, and which distances, the prediction of a node depends on.
 
         Args:
-            row: The id of the node (of a graph, where whole graphs are predicted).
+            row: The id of the node (of a graph, where whole graphs are predicted); in many graphs
+                `"graph/id"`, where several nodes have the id.
             X: The graph; `None`: the one that was fitted.
             probes: Random probes of the sensitivity; `None`: exactly, which takes longer.
         """
         graph, average, _ = self._resolved(X)
         known = graph is getattr(self, "graph_", None)
         inputs = self.inputs_ if known else Inputs.of(graph, self.preprocessing_)
-        return explain_row(graph, inputs, self.members_, average, row, probes=probes)
+        place = row_of(graph, row)
+        return explain_row(graph, inputs, self.members_, average, place, probes=probes)
 
     def save(self, path: str | Path) -> Path:
         """Writes the model into a folder, which [`adgn.load`][adgn.load] reads.
@@ -470,19 +492,3 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
         """
         self._fitted()
         return save_model(self, Path(path))
-
-
-def _closed_form(problem: Problem, found: Probe, view: HopView) -> Attempt:
-    started = time.monotonic()
-    model, score = fit_ridge(
-        problem.inputs,
-        problem.y,
-        problem.parts,
-        view,
-        problem.quality,
-        projection=found.projection,
-        row_weight=problem.row_weight,
-    )
-    name = f"ridge ({view.name})"
-    seconds = time.monotonic() - started
-    return Attempt(name, view.direction, score, seconds, member=Member(name, model))

@@ -74,4 +74,4 @@ def model_card(estimator: "GraphEstimator") -> str:
 
 
 def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4f}"
+    return "–" if value is None or value != value else f"{value:.4f}"

@@ -3,7 +3,7 @@
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -159,7 +159,8 @@ def _interval(
                 for rows in torch.from_numpy(chosen).unbind()
             ]
         )
-    low, high = np.nanpercentile(values, [2.5, 97.5]) if len(values) else (np.nan, np.nan)
+    values = values[np.isfinite(values)]  # R² of one row, or a ranking of one class, is not
+    low, high = np.percentile(values, [2.5, 97.5]) if len(values) else (np.nan, np.nan)
     return float(low), float(high)
 
 
@@ -196,7 +197,13 @@ def _gcn(problem: Problem, inputs: Inputs) -> Tensor:
         "loop": {"max_epochs": 500},
         "stopping": {"patience": 60},
     }
-    attempt = train_candidate(problem, Candidate("gcn", "undirected", _GCN, settings))
+    # What the user set about the network is not about this one; how long to train is.
+    own = {
+        name: problem.settings[name] for name in ("loop", "stopping") if name in problem.settings
+    }
+    attempt = train_candidate(
+        replace(problem, settings=own), Candidate("gcn", "undirected", _GCN, settings)
+    )
     if attempt.member is None:
         return _constant(problem, inputs)
     outputs = attempt.member.model.outputs(inputs).double()

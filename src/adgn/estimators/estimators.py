@@ -119,6 +119,8 @@ class NodeClassifier(_Classifier):
         parts_: Which nodes trained, validated and were held out.
         validation_scores_, test_scores_: All scores on these.
         preprocessing_: What became of the columns: `preprocessing_.decisions()`.
+        reading_: Arguments with which `Graph.from_tables` and its like read new data as the
+            training data was read.
         notes_: What was left out, joined or assumed.
 
     Example:

@@ -6,17 +6,18 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import torch
 from scipy.sparse import csr_matrix
 from torch import Tensor
 
 from adgn.analysis import hops_to, sensitivity
-from adgn.data import Graph, GraphInputError
+from adgn.data import Graph
+from adgn.data.features import csr_from_scipy, csr_to_scipy
 from adgn.estimators.hops import NORMALIZATION, HopView
 from adgn.estimators.inputs import Inputs
 from adgn.estimators.members import Member, NetworkModel
 from adgn.estimators.ridge import RidgeModel
+from adgn.estimators.rows import row_name
 from adgn.graph import Direction, OperatorDirection, graph_operator
 from adgn.nn.base import direction_of
 
@@ -53,7 +54,7 @@ def explain_row(
     inputs: Inputs,
     members: Sequence[Member],
     average: Tensor,
-    row: Any,
+    place: int,
     *,
     probes: int | None = 8,
 ) -> Explanation:
@@ -61,30 +62,27 @@ def explain_row(
 
     Of a network it is $\|\partial\mathbf{x}_v(L) / \partial\mathbf{x}_u(0)\|$ of
     [`sensitivity`][adgn.analysis.sensitivity]; of a closed-form model
-    $\|\sum_k (\mathbf{P}^k)_{vu} \mathbf{W}_k\|$, its derivative. Each model's is divided by its
-    sum over all nodes and counts as much as the model does in the average.
+    $\|\sum_k (\mathbf{P}^k)_{vu} \mathbf{W}_k\|$, its derivative. Of a whole graph it is, for a
+    network, the mean over the graph's nodes $v$; for a closed-form model, the derivative of the
+    graph's output. Each model's is divided by its sum over all nodes and counts as much as the
+    model does in the average.
 
     Args:
         graph: The graph.
         inputs: Its features.
         members: The models.
         average: Their average, `[rows, outputs]`.
-        row: The id.
+        place: The position of the row.
         probes: Random probes of a network's sensitivity; `None`: exactly.
     """
-    place = _position(graph, row)
-    total = torch.zeros(inputs.num_nodes, dtype=torch.double)
-    if inputs.node_ptr is None:
-        nodes, inner = [place], inputs
-    else:  # all nodes of the graph are heard by the readout
+    first, nodes = 0, [place]
+    if inputs.node_ptr is not None:  # all nodes of the graph are heard by the readout, no others
         first, last = inputs.node_ptr[place : place + 2].tolist()
-        nodes, inner = list(range(first, last)), inputs
+        inputs, nodes = _one_graph(inputs, first, last), list(range(last - first))
+    total = torch.zeros(inputs.num_nodes, dtype=torch.double)
     distance = torch.full((inputs.num_nodes,), -1)
     for member in members:
-        for node in nodes:
-            norms = _norms(member, inner, node, probes)
-            if float(norms.sum()) > 0:
-                total += member.weight * norms / norms.sum() / len(nodes)
+        total += member.weight * _shares(member, inputs, nodes, probes)
         if inputs.node_ptr is None:
             direction, heard = _directions(member.model)
             hops = hops_to(place, inputs.edges(direction)[0], inputs.num_nodes, heard)
@@ -95,24 +93,19 @@ def explain_row(
     order = total.argsort(descending=True, stable=True)
     order = order[total[order] > 0]
     share = total[order] / total.sum() if order.numel() else total[order]
-    ids = graph.ids.take(pa.array(order.numpy()))
-    return Explanation(row, average[place], ids, share, distance[order])
+    ids = graph.ids.take(pa.array((first + order).numpy()))
+    return Explanation(row_name(graph, place), average[place], ids, share, distance[order])
 
 
-def _position(graph: Graph, row: Any) -> int:
-    ids = graph.row_ids
-    try:
-        wanted = pa.scalar(row).cast(ids.type)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise GraphInputError(
-            f"{row!r} is no id of {graph.origin}, whose ids are {ids.type} ({ids[0]}, …)"
-        ) from error
-    place = int(pc.index(ids, wanted).as_py())
-    if place < 0:
-        raise GraphInputError(
-            f"{row!r} is not among the {len(ids):,} ids of {graph.origin} (such as {ids[0]})"
-        )
-    return place
+def _one_graph(inputs: Inputs, first: int, last: int) -> Inputs:
+    """The inputs of the graph with these nodes alone."""
+    x = inputs.x
+    sparse = x.layout == torch.sparse_csr
+    x = csr_from_scipy(csr_to_scipy(x)[first:last]) if sparse else x[first:last]
+    own = (inputs.edge_index[0] >= first) & (inputs.edge_index[0] < last)
+    weight = None if inputs.edge_weight is None else inputs.edge_weight[own]
+    edges = (inputs.edge_index[:, own] - first).contiguous()
+    return Inputs(x, edges, weight, inputs.directed, torch.tensor([0, last - first]))
 
 
 def _directions(model: NetworkModel | RidgeModel) -> tuple[OperatorDirection, Direction]:
@@ -122,34 +115,40 @@ def _directions(model: NetworkModel | RidgeModel) -> tuple[OperatorDirection, Di
     return model.direction, direction_of(model.network)
 
 
-def _norms(member: Member, inputs: Inputs, node: int, probes: int | None) -> Tensor:
+def _shares(member: Member, inputs: Inputs, nodes: Sequence[int], probes: int | None) -> Tensor:
+    """The share of each node in a model's sensitivity, 1 in sum; all 0 where it has none."""
     model = member.model
-    if isinstance(model, NetworkModel):
-        edges, weight = inputs.edges(model.direction)
+    if isinstance(model, RidgeModel):
+        return _normalised(_ridge_norms(model, inputs, nodes))
+    edges, weight = inputs.edges(model.direction)
+    total = torch.zeros(inputs.num_nodes, dtype=torch.double)
+    for node in nodes:
         found = sensitivity(model.network, inputs.x, edges, node, edge_weight=weight, probes=probes)
-        return found.norms.double().cpu()
-    return _ridge_norms(model, inputs, node)
+        total += _normalised(found.norms.double().cpu())
+    return total / len(nodes)
 
 
-def _ridge_norms(model: RidgeModel, inputs: Inputs, node: int) -> Tensor:
-    """The norm over outputs and features of the derivative, for each node."""
-    weight = model.weight
-    if inputs.node_ptr is not None:  # means, sums and a count for each hop: sums are felt alike
-        return torch.ones(inputs.num_nodes, dtype=torch.double) * (
-            inputs.graph_of_node == inputs.graph_of_node[node]
-        )
-    width = weight.size(0) // (model.view.hops + 1)
-    blocks = weight.view(model.view.hops + 1, width, -1).double()
-    reach = _powers(model.view, inputs, node)  # [hops + 1, N]
+def _normalised(norms: Tensor) -> Tensor:
+    total = float(norms.sum())
+    return norms / total if total > 0 else norms
+
+
+def _ridge_norms(model: RidgeModel, inputs: Inputs, nodes: Sequence[int]) -> Tensor:
+    """The norm over outputs and features of a row's derivative, for each node."""
+    reach = _powers(model.view, inputs, nodes)  # [hops + 1, N]
+    blocks = model.weight.view(len(reach), -1, model.weight.size(1)).double()
+    if inputs.node_ptr is not None:  # of each hop the mean, the sum and the number of nodes
+        width = blocks.size(1) // 2
+        blocks = blocks[:, :width] / len(nodes) + blocks[:, width : 2 * width]
     gram = torch.einsum("aij,bij->ab", blocks, blocks)
     squared = torch.einsum("an,ab,bn->n", reach, gram, reach)
     return squared.clamp(min=0).sqrt()
 
 
-def _powers(view: HopView, inputs: Inputs, node: int) -> Tensor:
-    """Row `node` of each power of the view's operator."""
+def _powers(view: HopView, inputs: Inputs, nodes: Sequence[int]) -> Tensor:
+    """The sum of some rows of each power of the view's operator."""
     row = np.zeros(inputs.num_nodes)
-    row[node] = 1.0
+    row[nodes] = 1.0
     rows = [row]
     if view.hops:
         edges, weight = inputs.edges(view.direction)

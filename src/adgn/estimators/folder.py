@@ -8,6 +8,7 @@ README.md           a model card
 
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from adgn.estimators.card import model_card
 from adgn.estimators.inputs import direction_read
 from adgn.estimators.members import member_from
 from adgn.estimators.quality import Quality
+from adgn.estimators.rows import plain
 from adgn.training.checkpoint import sha256
 
 if TYPE_CHECKING:
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
 # Raised when folders of an older version can no longer be read as they are.
 FORMAT = 1
 _CONFIG, _WEIGHTS, _SCORES, _CARD = "config.json", "model.safetensors", "scores.json", "README.md"
+# What commands put beside a model: `adgn fit` the first three, `adgn explain` the pictures.
+FIT, PREDICTIONS, PAGE = "fit.json", "predictions.csv", "report.html"
+BESIDE_MODELS = (FIT, PREDICTIONS, PAGE, "explain-*.png")
 
 
 class ModelFolderError(ValueError):
@@ -48,8 +53,10 @@ def save_model(estimator: "GraphEstimator", path: Path) -> Path:
     weights = save_tensors(tensors)
     parameters = estimator.get_params(deep=False)
     parameters.pop("graph")
-    if not isinstance(parameters["random_state"], int | None):
+    if not isinstance(parameters["random_state"], int | np.integer | None):
         parameters["random_state"] = None
+    if isinstance(parameters.get("class_weight"), Mapping):  # JSON has no numbers as keys
+        parameters["class_weight"] = list(parameters["class_weight"].items())
     quality = estimator.quality_
     config = {
         "format": FORMAT,
@@ -63,6 +70,7 @@ def save_model(estimator: "GraphEstimator", path: Path) -> Path:
         },
         "preprocessing": estimator.preprocessing_.to_json(),
         "target": estimator.encoder_.to_json(),
+        "reading": estimator.reading_,
         "weights_sha256": sha256(weights),
         "versions": {"adgn": __version__, **versions("torch", "numpy", "scikit-learn")},
     }
@@ -79,6 +87,9 @@ def save_model(estimator: "GraphEstimator", path: Path) -> Path:
     }
     try:
         path.mkdir(parents=True, exist_ok=True)
+        for pattern in BESIDE_MODELS:  # they are about the model that was there
+            for old in path.glob(pattern):
+                old.unlink()
         # The configuration last: with it the folder is a model.
         write_file(path / _WEIGHTS, weights)
         write_file(path / _SCORES, _json(scores))
@@ -132,6 +143,8 @@ def load(path: str | Path) -> "GraphEstimator":
             raise ValueError(f"{_WEIGHTS} does not have the checksum that it was written with")
         tensors = load_tensors(data)
         parameters = dict(config["parameters"])
+        if isinstance(parameters.get("class_weight"), list):
+            parameters["class_weight"] = dict(parameters["class_weight"])
         if parameters.get("direction") is not None:
             parameters["direction"] = direction_read(parameters["direction"])
         estimator: GraphEstimator = ESTIMATORS[config["estimator"]](**parameters)
@@ -143,6 +156,7 @@ def load(path: str | Path) -> "GraphEstimator":
         estimator.preprocessing_ = Preprocessing.from_json(config["preprocessing"])
         estimator.encoder_ = TargetEncoder.from_json(config["target"])
         estimator.quality_ = Quality(**config["quality"])
+        estimator.reading_ = config.get("reading", {})
         estimator.n_features_in_ = len(estimator.preprocessing_.names)
         estimator.validation_scores_, estimator.test_scores_ = (
             {name: math.nan if value is None else value for name, value in scores[part].items()}
@@ -162,7 +176,8 @@ def load(path: str | Path) -> "GraphEstimator":
 
 
 def _json(content: Any) -> bytes:
-    return json.dumps(finite_or_none(content), indent=2, allow_nan=False).encode() + b"\n"
+    text = json.dumps(finite_or_none(plain(content)), indent=2, allow_nan=False)
+    return text.encode() + b"\n"
 
 
 def _read(path: Path) -> bytes:
@@ -170,8 +185,8 @@ def _read(path: Path) -> bytes:
         return read_file(path)
     except (FileNotFoundError, NotADirectoryError):
         raise ModelFolderError(
-            f"{path.parent} is no model folder: it has no {path.name}; write one with "
-            "estimator.save(path)"
+            f"{path.parent} is no model folder: it has no {path.name}; `adgn fit` and "
+            "estimator.save(path) write one"
         ) from None
     except OSError as error:
         raise ModelFolderError(f"{path} cannot be read: {error.strerror or error}") from error

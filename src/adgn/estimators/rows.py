@@ -1,28 +1,36 @@
 """What users give for a graph, and for rows of it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Data, Dataset
 
-from adgn.data import Graph, GraphInputError
+from adgn.data import Graph, GraphInputError, Preprocessing, TargetEncoder
 from adgn.nn.network import Level
 
 
 def is_graph(value: Any) -> bool:
-    """Whether a value is a graph, or PyG data (one or a list), rather than positions of rows."""
+    """Whether a value is a graph, or PyG data (one, a list, a data set), not positions of rows."""
     several = isinstance(value, list | tuple) and len(value) > 0
-    return isinstance(value, Graph | Data) or (several and isinstance(value[0], Data))
+    return isinstance(value, Graph | Data | Dataset) or (several and isinstance(value[0], Data))
 
 
-def as_graph(value: Any, level: Level) -> Graph:
-    """A graph whose rows are nodes or graphs, as the estimator needs it."""
-    graph = value if isinstance(value, Graph) else Graph.from_pyg(value)
+def as_graph(value: Any, level: Level, directed: bool | None = None) -> Graph:
+    """A graph whose rows are nodes or graphs, as the estimator needs it.
+
+    Args:
+        value: A graph, or PyG data.
+        level: What the estimator predicts.
+        directed: Whether the edges of PyG data have a direction; `None`: as they look.
+    """
+    graph = value if isinstance(value, Graph) else Graph.from_pyg(value, directed=directed)
     if graph.level == level:
         return graph
     if graph.target is None and level == "graph":
@@ -103,6 +111,88 @@ def nodes_of(graph: Graph, rows: Tensor) -> Tensor:
     if graph.level == "node" or graph.graph_of_node is None:
         return rows if graph.level == "node" else torch.arange(graph.num_nodes)
     return torch.isin(graph.graph_of_node, rows).nonzero().view(-1)
+
+
+def row_name(graph: Graph, row: int) -> Any:
+    """The id of a row; of a node of many graphs `"graph/id"`, for ids are unique within one.
+
+    Example:
+        >>> graph = Graph.from_arrays([[0.0]] * 2, [[], []], ids=[7, 7], graph_of_node=[0, 1])
+        >>> row_name(graph, 1)
+        '1/7'
+    """
+    name = graph.row_ids[row].as_py()
+    if graph.level == "graph" or graph.graph_of_node is None or graph.graph_ids is None:
+        return name
+    return f"{graph.graph_ids[int(graph.graph_of_node[row])]}/{name}"
+
+
+def row_of(graph: Graph, name: Any) -> int:
+    """The position of the row with an id; the other way round than `row_name`.
+
+    Example:
+        >>> graph = Graph.from_arrays([[0.0]] * 2, [[], []], ids=[7, 7], graph_of_node=[0, 1])
+        >>> row_of(graph, "1/7")
+        1
+        >>> row_of(graph, 7)
+        Traceback (most recent call last):
+        adgn.data.root.GraphInputError: 7 is the id of 2 nodes of x, each of another graph; name
+        the graph too: '0/7'
+    """
+    ids = graph.row_ids
+    found = _places(ids, name)
+    owners = None if graph.level == "graph" else graph.graph_of_node
+    if owners is not None and not len(found) and isinstance(name, str):
+        for cut in (place for place, sign in enumerate(name) if sign == "/"):
+            owned = np.isin(owners.numpy(), _places(graph.graph_ids, name[:cut])).nonzero()
+            inside = np.intersect1d(_places(ids, name[cut + 1 :]), owned)
+            found = np.concatenate([found, inside])
+    if not len(found):
+        raise GraphInputError(
+            f"{name!r} is not among the {len(ids):,} ids of {graph.origin} (such as "
+            f"{row_name(graph, 0)})"
+        )
+    if len(found) > 1:
+        raise GraphInputError(
+            f"{name!r} is the id of {len(found):,} {graph.level}s of {graph.origin}, each of "
+            f"another graph; name the graph too: {row_name(graph, int(found[0]))!r}"
+        )
+    return int(found[0])
+
+
+def _places(ids: Any, name: Any) -> NDArray[np.int64]:
+    """Where an id is; nowhere if it cannot be one."""
+    try:
+        same = pc.equal(ids, pa.scalar(name).cast(ids.type))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return np.empty(0, dtype=np.int64)
+    return np.flatnonzero(same.to_numpy(zero_copy_only=False))
+
+
+def plain(value: Any) -> Any:
+    """The value in types of Python, in place of NumPy's.
+
+    Example:
+        >>> plain({np.int64(3): [np.float32(0.5)]})
+        {3: [0.5]}
+    """
+    if isinstance(value, Mapping):
+        return {plain(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
+
+
+def reading_of(
+    graph: Graph, preprocessing: Preprocessing, encoder: TargetEncoder
+) -> dict[str, Any]:
+    """How new data for a model is read: as its graph was, and text where it had text."""
+    reading = {name: value for name, value in graph.reading.items() if value not in (None, [])}
+    if "for_prediction" in reading:
+        text = encoder.names if encoder.classes and isinstance(encoder.classes[0], str) else ()
+        named = (*reading.get("categories", ()), *preprocessing.category_columns, *text)
+        reading["categories"] = list(dict.fromkeys(named))
+    return reading
 
 
 def described(graph: Graph) -> str:

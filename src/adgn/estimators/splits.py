@@ -25,12 +25,14 @@ class Parts:
         valid: Those that stop training and choose among models.
         test: Those that are looked at once, if at all; may be empty.
         rule: How they were chosen, in words.
+        notes: What is worth saying about them.
     """
 
     train: Tensor
     valid: Tensor
     test: Tensor
     rule: str
+    notes: tuple[str, ...] = ()
 
     @property
     def sizes(self) -> tuple[int, int, int]:
@@ -83,11 +85,11 @@ def split_rows(
     generator = np.random.default_rng(seed)
     stratify = None if labels is None else labels.numpy()
 
-    def part(of: Rows, share: float) -> tuple[Rows, Rows, str]:
+    def part(of: Rows, share: float, parts: int = 2) -> tuple[Rows, Rows, str]:
         if graph.time is not None:
             return *_latest(graph.time, of, share), "the latest, by the column of times"
         if graph.groups is not None:
-            chosen = _whole_groups(graph.groups, of, share, generator)
+            chosen = _whole_groups(graph.groups, of, share, generator, parts)
             return *chosen, "whole groups, by the column of groups"
         if stratify is not None:
             rule = "at random, the same share of each class"
@@ -96,7 +98,7 @@ def split_rows(
 
     if graph.split is not None:
         return _by_column(graph, usable, validation_size, part)
-    rest, test, rule = part(usable, test_size) if test_size else (usable, usable[:0], "")
+    rest, test, rule = part(usable, test_size, 3) if test_size else (usable, usable[:0], "")
     train, valid, rule = part(rest, validation_size)
     return _parts(graph, train, valid, test, rule)
 
@@ -120,10 +122,17 @@ def _by_column(
     if not len(valid):
         train, valid, how = part(train, validation_size)
         rule = f"{rule}; of its train rows some validate, chosen {how}"
-    return _parts(graph, train, valid, test, rule)
+    lost = len(usable) - len(train) - len(valid) - len(test)
+    notes = (
+        f"the column of splits of {graph.origin} is empty for {lost:,} of {len(usable):,} labelled "
+        f"{graph.level}s; they neither train nor validate and are not held out",
+    )
+    return _parts(graph, train, valid, test, rule, notes if lost else ())
 
 
-def _parts(graph: Graph, train: Rows, valid: Rows, test: Rows, rule: str) -> Parts:
+def _parts(
+    graph: Graph, train: Rows, valid: Rows, test: Rows, rule: str, notes: tuple[str, ...] = ()
+) -> Parts:
     if not len(train) or not len(valid):
         raise GraphInputError(
             f"{graph.origin} leaves {len(train)} {graph.level}s to train on and {len(valid)} to "
@@ -131,7 +140,7 @@ def _parts(graph: Graph, train: Rows, valid: Rows, test: Rows, rule: str) -> Par
         )
     parts = {"train": train, "valid": valid, "test": test}
     ordered = {name: torch.from_numpy(np.sort(rows)) for name, rows in parts.items()}
-    return Parts(**ordered, rule=rule)
+    return Parts(**ordered, rule=rule, notes=notes)
 
 
 def _count(rows: int, share: float) -> int:
@@ -174,19 +183,23 @@ def _latest(time: pa.Array, rows: Rows, share: float) -> tuple[Rows, Rows]:
 
 
 def _whole_groups(
-    groups: pa.Array, rows: Rows, share: float, generator: np.random.Generator
+    groups: pa.Array, rows: Rows, share: float, generator: np.random.Generator, parts: int
 ) -> tuple[Rows, Rows]:
+    """Groups for one of some parts; each other part is left one at least."""
     codes = groups.take(pa.array(rows)).dictionary_encode(null_encoding="encode").indices
     numbers = codes.to_numpy(zero_copy_only=False)
     names, members = np.unique(numbers, return_counts=True)
-    if len(names) < 2:
+    if len(names) < parts:
+        which = "train, validate and are held out" if parts == 3 else "train and validate"
+        less = ", hold nothing out (test_size=0)" if parts == 3 else ""
         raise GraphInputError(
-            "the column of groups has one group among the rows to be split; whole groups validate, "
-            "so give at least 2, or leave the column out"
+            f"the column of groups has {len(names)} group(s) among the {len(rows):,} labelled rows "
+            f"to be split, and whole groups {which}: give at least {parts}{less}, or leave the "
+            "column out"
         )
     order = generator.permutation(len(names))
     reached = np.cumsum(members[order])
     wanted = _count(len(rows), share)
-    taken = min(int(np.searchsorted(reached, wanted)) + 1, len(names) - 1)
+    taken = min(int(np.searchsorted(reached, wanted)) + 1, len(names) - parts + 1)
     inside = np.isin(numbers, names[order[:taken]])
     return rows[~inside], rows[inside]

@@ -14,9 +14,11 @@ from torch import Tensor
 from adgn._util.environment import NotEnoughMemoryError
 from adgn.data import TargetEncoder
 from adgn.estimators.candidates import Candidate, search_space
+from adgn.estimators.hops import HopView
 from adgn.estimators.inputs import Inputs
 from adgn.estimators.members import Member, NetworkModel
 from adgn.estimators.quality import METRICS, Quality
+from adgn.estimators.ridge import fit_ridge
 from adgn.estimators.splits import Parts
 from adgn.graph import OperatorDirection
 from adgn.nn import GraphNetwork
@@ -77,6 +79,11 @@ class Problem:
         """The score that early stopping follows."""
         return METRICS[self.encoder.kind][self.quality.metric]
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is worth saying about target, rows and features."""
+        return (*self.encoder.notes, *self.parts.notes, *self.inputs.notes)
+
     def data(self, direction: OperatorDirection) -> OwnData:
         """The data for networks that listen in a direction."""
         edges, weight = self.inputs.edges(direction)
@@ -127,6 +134,23 @@ class Attempt:
     note: str = ""
     history: Sequence[Mapping[str, Any]] = ()
     weight: float = 0.0
+
+
+def fit_closed_form(problem: Problem, view: HopView, projection: Tensor | None) -> Attempt:
+    """Fits ridge regression on the features of a view."""
+    started = time.monotonic()
+    model, score = fit_ridge(
+        problem.inputs,
+        problem.y,
+        problem.parts,
+        view,
+        problem.quality,
+        projection=projection,
+        row_weight=problem.row_weight,
+    )
+    name = f"ridge ({view.name})"
+    seconds = time.monotonic() - started
+    return Attempt(name, view.direction, score, seconds, member=Member(name, model))
 
 
 def train_candidate(

@@ -190,14 +190,7 @@ def _write_outlines(results: ResultsDirectory, budget: str, plans: Sequence[Cell
     for name in dict.fromkeys(plan.experiment.name for plan in plans):
         mine = [plan for plan in plans if plan.experiment.name == name]
         rows = {plan.row.key for plan in mine} | results.recorded_rows(name)
-        measured = {
-            plan.column.group or plan.column.key
-            for plan in plan_cells([name], budget)
-            if results.cell(plan) is not None
-        }
-        before = results.recorded_constant(name)
-        constant = {key: before[key] for key in before if key in measured}
-        constant |= constant_predictor(mine)
+        constant = results.recorded_constant(name) | constant_predictor(mine)
         results.write_outline(outline(find_experiment(name), budget, rows, constant))
 
 

@@ -36,7 +36,7 @@ class Budget:
     study_per_cell: bool = False  # each cell is one study by the task's protocol
     timed_epochs: int = 3  # for times: after one that does not count
     seconds_per_cell: float | None = None  # of the final runs, on two cores, one thread a cell
-    seconds_per_epoch: float = 0.0  # of the search, the mean over its configurations, alike
+    seconds_per_epoch: float | None = None  # of the search, the mean over its configurations, alike
 
 
 # Of random searches. A seed with which the samples have every value of every setting.

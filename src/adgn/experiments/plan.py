@@ -133,18 +133,19 @@ class CellPlan:
 
     def seconds_left(self, cell: Cell | None) -> float | None:
         """About how long the cell will take from here on, one thread; `None`: not known."""
-        usual = self.budget.seconds_per_cell
+        usual, epoch = self.budget.seconds_per_cell, self.budget.seconds_per_epoch
         if cell is not None and self.next_step(cell) is None:
             return 0.0
-        times = (
-            [] if cell is None else [run.seconds for run in cell.runs if run.seconds is not None]
-        )
+        runs = () if cell is None else cell.runs
+        times = [run.seconds for run in runs if run.seconds is not None]
         if times:  # measured ones are better than the usual ones
-            return sum(times) / len(times) * (self.planned_runs - len(times))
+            return sum(times) / len(times) * (self.planned_runs - len(runs))
         if usual is None or self.budget.study_per_cell:
             return None
-        searched = cell is not None and cell.search is not None
-        return usual + (0.0 if searched else self.search_epochs * self.budget.seconds_per_epoch)
+        epochs = 0 if cell is not None and cell.search is not None else self.search_epochs
+        if epochs == 0:
+            return usual
+        return None if epoch is None else usual + epochs * epoch
 
     def published(self) -> Published | None:
         """The paper's number."""

@@ -12,15 +12,8 @@ from adgn.nn import aggregation
 from adgn.nn.base import Activation, has_hooks, known_activation, resolve_activation
 from adgn.nn.conv import BothDirections, GraphConvolution
 from adgn.nn.integration import integrate
-from adgn.nn.integrators import (
-    MEMORIES,
-    Integrator,
-    Memory,
-    VectorField,
-    checkpointed,
-    resolve_integrator,
-    step,
-)
+from adgn.nn.integrators import Integrator, VectorField, resolve_integrator
+from adgn.nn.steppers import MEMORIES, Memory, check_memory, checkpointed
 
 
 class AntiSymmetricConv(nn.Module):
@@ -56,8 +49,10 @@ class AntiSymmetricConv(nn.Module):
             iteration (for a `phi` other than `"sum"` and `"gcn"` all that autograd keeps of it);
             `"checkpoint"`: far less for many iterations, for about a third more time: steps are
             computed a second time, with the random numbers and buffers of the first.
-        integrator: How the differential equation is stepped: a name from
-            `adgn.nn.integrators.INTEGRATORS` (`"euler"`, the update above) or a table.
+        integrator: How the differential equation is stepped: `"euler"` (the update above),
+            `"heun"`, `"rk3"`, `"rk4"`, `"ab2"`, `"ab3"`, `"implicit-midpoint"`, `"etd1"`, `"etd2"`,
+            `"bosh3"`, `"dopri5"`, or an integrator, see `adgn.nn.integrators`.
+        integrator_options: Options for an `integrator` given by name, such as `{"rtol": 1e-6}`.
         direction: Where a node listens, for a `phi` given by name: `"in"`: to the sources of its
             incoming edges, as in PyG; `"out"`: to the targets of its outgoing edges;
             `"undirected"`: to all of them, each once; `"both"`: the sum of a $\Phi$ for each
@@ -94,6 +89,7 @@ class AntiSymmetricConv(nn.Module):
         phi_kwargs: Mapping[str, Any] | None = None,
         memory: Memory = "full",
         integrator: str | Integrator = "euler",
+        integrator_options: Mapping[str, Any] | None = None,
         direction: Direction = "in",
     ) -> None:
         super().__init__()
@@ -108,7 +104,8 @@ class AntiSymmetricConv(nn.Module):
         self.epsilon = epsilon
         self.gamma = gamma
         self.memory = memory
-        self.integrator = resolve_integrator(integrator)
+        self.integrator = resolve_integrator(integrator, integrator_options)
+        check_memory(memory, self.integrator)
         self.act = resolve_activation(act, act_kwargs)
         self.W = nn.Parameter(torch.empty(in_channels, in_channels))
         self.register_buffer("eye", torch.eye(in_channels))
@@ -156,6 +153,10 @@ class AntiSymmetricConv(nn.Module):
     ) -> list[Tensor]:
         """`x` and the states after each update: `num_iters + 1` of them, the last as `forward`."""
         states = [x]
+        if not self.integrator.one_step:
+            field = self.field(x, edge_index, *args, **kwargs)
+            path = self.integrator.states(lambda _: field, x, self.epsilon, 0, self.num_iters)
+            return [*states, *path]
         for _ in range(self.num_iters):
             states.append(self._integrate(1, states[-1], edge_index, *args, **kwargs))
         return states
@@ -189,7 +190,8 @@ class AntiSymmetricConv(nn.Module):
             aggregation.check_aggregated(self.phi, h, x)
             return h
 
-        return VectorField(self.w_self(), phi, self.bias, self.act)
+        learned = tuple(self.phi.parameters())
+        return VectorField(self.w_self(), phi, self.bias, self.act, learned)
 
     def _integrate(
         self, num_steps: int, x: Tensor, edge_index: Adjacency, *args: Any, **kwargs: Any
@@ -200,9 +202,7 @@ class AntiSymmetricConv(nn.Module):
         field = self.field(x, edge_index, *args, **kwargs)
 
         def some_steps(x: Tensor, first: int, last: int) -> Tensor:
-            for _ in range(first, last):
-                x = step(field, x, self.epsilon, self.integrator)
-            return x
+            return self.integrator.advance(lambda _: field, x, self.epsilon, first, last)
 
         modules = [self.phi, self.act]
         return checkpointed(some_steps, x, num_steps, self.memory, lambda first, last: modules)
@@ -266,7 +266,8 @@ def as_one_integration(layers: Iterable[nn.Module]) -> list[AntiSymmetricConv] |
         alike.append(layer)
         kind = (*_kind(layer.phi), layer.in_channels, layer.bias is None, activation)
         kinds.add((*kind, layer.epsilon, layer.memory, layer.integrator))
-    if len(alike) > 1 and (len(kinds) > 1 or any(layer.num_iters != 1 for layer in alike)):
+    several = any(layer.num_iters != 1 or not layer.integrator.one_step for layer in alike)
+    if len(alike) > 1 and (len(kinds) > 1 or several):
         return None
     return alike or None
 

@@ -7,6 +7,7 @@ for all that only the plain loop can do.
 
 import itertools
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,25 +20,22 @@ from adgn.graph.checks import check_choice, check_count, check_finite
 from adgn.graph.native.library import DTYPES, native_library, setting
 from adgn.graph.two_way import compiled_graph, operators_of
 from adgn.nn.base import Activation, KnownActivation, known_activation
-from adgn.nn.integrators import (
-    EULER,
+from adgn.nn.integrators import EULER, Integrator, VectorField, resolve_integrator
+from adgn.nn.steppers import (
     MEMORIES,
-    Integrator,
     Memory,
     NativeStepper,
     Stepper,
     TorchStepper,
-    VectorField,
     Weights,
+    check_memory,
     checkpoint_interval,
     checkpointed,
-    resolve_integrator,
     split_steps,
-    step,
     unsupported_reason,
 )
 
-# For tanh the states are kept before each so many steps, see `adgn.nn.integrators`.
+# For tanh the states are kept before each so many steps, see `adgn.nn.steppers`.
 REVERSIBLE_STEPS = 16
 
 
@@ -62,11 +60,12 @@ def integrate(
         + \mathbf{b}_k\right)
     $$
 
-    For tanh, relu and the identity this is one autograd node. The native kernels serve where they
-    can (see `adgn.graph.backend`), torch elsewhere; `torch.compile` keeps it as one operation.
-    Other activations and integrators, learned edge weights, autocast, `torch.func` transforms,
-    forward-mode and higher derivatives, `torch.export` and `torch.jit.trace` take the plain loop,
-    in which the `memory` option works for all but the transforms, forward mode and tracing.
+    That is forward Euler. For tanh, relu and the identity this is one autograd node. The native
+    kernels serve where they can (see `adgn.graph.backend`), torch elsewhere; `torch.compile` keeps
+    it as one operation. Other activations and integrators, learned edge weights, autocast,
+    `torch.func` transforms, forward-mode and higher derivatives, `torch.export` and
+    `torch.jit.trace` take the plain loop, in which the `memory` option works for all but the
+    transforms, forward mode and tracing.
 
     Args:
         x: States, `[..., N, d]`.
@@ -83,23 +82,25 @@ def integrate(
             `"checkpoint"` keeps the states of every $\sqrt{L}$-th of the $L$ steps and
             computes the steps between a second time: memory for $2 \sqrt{L}$ steps, for about a
             third more time.
-        integrator: A name or a table, see `adgn.nn.integrators`; others than forward Euler take the
-            plain loop.
+        integrator: A name or an integrator, see `adgn.nn.integrators`. Those that add up rates
+            (Runge-Kutta, Adams-Bashforth) run in the native kernels, or as the plain loop; forward
+            Euler has a backward pass by hand in torch too. Others take the plain loop.
     """
     _check_shapes(x, operator, w_self, w_neigh, bias, num_steps)
     check_choice("memory", memory, MEMORIES)
-    table = resolve_integrator(integrator)
+    scheme = resolve_integrator(integrator)
+    check_memory(memory, scheme)
     activation = known_activation(act)
     weights = Weights(w_self, w_neigh, bias)
-    reason = _fallback_reason(x, operator, weights, activation, table)
+    reason = _fallback_reason(x, operator, weights, activation, scheme)
     if activation is None or reason is not None:
         if setting() == "native":
             raise _not_served(reason)
 
+        fields = _fields(operator, weights, act)
+
         def some_steps(x: Tensor, first: int, last: int) -> Tensor:
-            for number in range(first, last):
-                x = step(_field(operator, weights, number, act), x, epsilon, table)
-            return x
+            return scheme.advance(fields, x, epsilon, first, last)
 
         return checkpointed(some_steps, x, num_steps, memory, lambda first, last: [act])
     keep = torch.is_grad_enabled() and any(t.requires_grad for t in (x, *weights.tensors()))
@@ -108,7 +109,7 @@ def integrate(
         settings = (epsilon, activation, num_steps, memory, keep)
         states: Tensor = integrate_op(x, w_self, w_neigh, bias, *graph, *settings)[0]
         return states
-    run = Run.plan(x, operator, weights, epsilon, activation, num_steps, memory)
+    run = Run.plan(x, operator, weights, epsilon, activation, num_steps, memory, scheme)
     if not keep:
         return run.forward(x, weights.readable(), keep=False)[0]
     result: Tensor = _Integrate.apply(x, w_self, w_neigh, bias, run)  # type: ignore[no-untyped-call]
@@ -125,19 +126,31 @@ def integrate_reference(
     epsilon: float,
     act: Activation | None,
     num_steps: int,
+    integrator: Integrator = EULER,
 ) -> Tensor:
-    """The same by forward Euler as a plain loop; `integrate` is tested against it."""
-    for number in range(num_steps):
-        field = _field(operator, Weights(w_self, w_neigh, bias), number, act)
-        x = step(field, x, epsilon)
-    return x
+    """The same as a plain loop; `integrate` is tested against it."""
+    fields = _fields(operator, Weights(w_self, w_neigh, bias), act)
+    return integrator.advance(fields, x, epsilon, 0, num_steps)
 
 
-def _field(
-    operator: GraphOperator, weights: Weights, number: int, act: Activation | None
-) -> VectorField:
-    w_self, w_neigh, bias = weights.of_step(number)
-    return VectorField(w_self, lambda x: operator @ (x @ w_neigh.t()), bias, act)
+def _fields(
+    operator: GraphOperator, weights: Weights, act: Activation | None
+) -> Callable[[int], VectorField]:
+    """The right-hand side of each step; the same object for steps with the same weights."""
+
+    known: dict[int, VectorField] = {}
+
+    def of_step(number: int) -> VectorField:
+        which = number if weights.w_self.size(0) > 1 else 0
+        if which not in known:
+            w_self, w_neigh, bias = weights.of_step(which)
+            learned = (w_neigh, *(one.value for one in operators_of(operator)))
+            known[which] = VectorField(
+                w_self, lambda x: operator @ (x @ w_neigh.t()), bias, act, learned
+            )
+        return known[which]
+
+    return of_step
 
 
 def _check_shapes(
@@ -181,7 +194,16 @@ def _fallback_reason(
     if activation is None:
         return "this activation"
     if integrator != EULER:
-        return f"integrator={integrator.name!r}"
+        named = f"integrator={integrator.name!r}"
+        if not integrator.adds_rates:
+            return named
+        if any(isinstance(one, EdgeOperator) for one in operators_of(operator)):
+            return f"{named} with torch.compile"
+        if native_library() is None:
+            return f"{named} without the native kernels"
+        reason = unsupported_reason(x, operator, weights)
+        if reason is not None:
+            return f"{named} and {reason}"
     values = [one.value for one in operators_of(operator)]
     if any(value.requires_grad for value in values):
         return "edge weights that require a gradient"
@@ -226,12 +248,14 @@ class Run:
         activation: KnownActivation,
         num_steps: int,
         memory: Memory,
+        integrator: Integrator = EULER,
     ) -> "Run":
         """An integration that begins with the states `x`."""
         library = native_library()
         reason = unsupported_reason(x, operator, weights)
         if library is not None and reason is None:
-            stepper = NativeStepper.choose(library, operator, weights, epsilon, activation)
+            settings = (library, operator, weights, epsilon, activation, integrator)
+            stepper = NativeStepper.choose(*settings)
             return cls(stepper, num_steps, memory)
         if setting() == "native":
             raise _not_served(reason)
@@ -242,7 +266,7 @@ class Run:
         interval = self.num_steps
         if self.memory == "checkpoint":
             interval = checkpoint_interval(self.num_steps)
-        elif self.stepper.activation == "tanh":
+        elif self.stepper.activation == "tanh" and self.stepper.integrator == EULER:
             interval = REVERSIBLE_STEPS
         return split_steps(self.num_steps, interval)
 
@@ -280,7 +304,10 @@ class Run:
         epsilon, count = self.stepper.epsilon, self.num_steps
         act = {"identity": None, "tanh": torch.tanh, "relu": torch.relu}[self.stepper.activation]
         inputs = (x, self.stepper.operator, w_self, w_neigh, bias)
-        return integrate_reference(*inputs, epsilon=epsilon, act=act, num_steps=count)
+        integrator = self.stepper.integrator
+        return integrate_reference(
+            *inputs, epsilon=epsilon, act=act, num_steps=count, integrator=integrator
+        )
 
 
 class _Integrate(torch.autograd.Function):

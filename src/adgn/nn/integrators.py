@@ -1,51 +1,28 @@
-"""The vector field of an anti-symmetric layer, and the explicit Runge-Kutta methods that step it.
+r"""Integrators: how $\dot{\mathbf{X}} = F(\mathbf{X})$ is stepped.
 
-An integrator is a small table of coefficients, and one stepper serves all: to add one, add its
-table to `INTEGRATORS`. The native kernels know forward Euler; all others run as the plain loop of
-`adgn.nn.integration`.
-
-Below the tables come checkpoints, which keep only the states before some of the steps, and some
-Euler steps forward and back again, by torch and by the native kernels. Both keep, per step, one
-number per entry of the states. For tanh that is what the activation returned, t: its slope is
-1 − t², and the states before a step are found from the first ones by adding ε t for each step
-between, as the forward pass did: they are the same to the last bit. (From the last states back,
-x − ε t would leave few digits of small x.) The backward pass of the last step stores some of the
-states that it adds up, so that those before the other steps are few additions away. For the other
-activations the states are kept themselves (and for relu, where it was active).
+Explicit Runge-Kutta and Adams-Bashforth methods add up rates: they are tables of numbers, which the
+native kernels run as well as torch. Implicit midpoint, exponential and adaptive methods run in
+torch. `INTEGRATORS` has them by name; a table or an object of your own serves as well.
 """
 
-import functools
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
-from contextvars import ContextVar
-from dataclasses import dataclass
-from itertools import islice
-from typing import Literal
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import torch
-from torch import Tensor, nn
-from torch.autograd import forward_ad
-from torch.utils.checkpoint import checkpoint
+from torch import Tensor
 
 from adgn._util.suggestions import unknown_name
-from adgn.graph import GraphOperator
-from adgn.graph.checks import is_traced
-from adgn.graph.native import calls
-from adgn.graph.native.library import Integration, NativeLibrary
-from adgn.graph.two_way import multiply_back, sparse_operators_of
-from adgn.nn.base import Activation, KnownActivation
+from adgn.graph.checks import check_positive
+from adgn.nn.base import Activation
+from adgn.nn.implicit import implicit_rate
 
-Memory = Literal["full", "checkpoint"]
-MEMORIES: tuple[Memory, ...] = ("full", "checkpoint")
-
-# Blocks whose states take more than this (in bytes, four arrays of them) leave the second-level
-# cache; so do weights and their gradients.
-_BLOCK_BYTES = 2**20
-_WEIGHT_BYTES = 2**18
-
-_recomputable: ContextVar[bool] = ContextVar("recomputable", default=False)
+ComplexArray = npt.NDArray[np.complex128]
+FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +35,7 @@ class VectorField:
         phi: The aggregation $\Phi$ on this graph, from states to states.
         bias: $\mathbf{b}$, `[d]`, or `None`.
         act: $\sigma$; `None` is the identity.
+        learned: Other tensors that it is differentiated in, for adjoint methods.
 
     Example:
         >>> rotation = torch.tensor([[0.0, 1.0], [-1.0, 0.0]])
@@ -69,6 +47,7 @@ class VectorField:
     phi: Callable[[Tensor], Tensor]
     bias: Tensor | None
     act: Activation | None
+    learned: tuple[Tensor, ...] = ()
 
     def __call__(self, x: Tensor) -> Tensor:
         """The rate of change of the states `[..., N, d]`."""
@@ -80,52 +59,411 @@ class VectorField:
         h = x @ self.w_self.t() + self.phi(x)
         return h if self.bias is None else h + self.bias
 
+    def tensors(self) -> tuple[Tensor, ...]:
+        """All that it is differentiated in besides the states."""
+        own = [self.w_self, *([] if self.bias is None else [self.bias]), *self.learned]
+        return tuple(tensor for tensor in own if tensor.requires_grad)
 
-@dataclass(frozen=True)
-class Integrator:
-    r"""The Butcher tableau of an explicit Runge-Kutta method with $s$ stages.
+
+# The right-hand side of each step, by its number: steps may have weights of their own.
+Fields = Callable[[int], VectorField]
+
+
+class Program(NamedTuple):
+    """Steps as sums of rates: what the native kernels run.
+
+    Attributes:
+        factors: `[rates, history]`, double. Rate `e` is taken where the one before it led to. It
+            leads to the states before the step plus the sum of `factors[e, h]` times rate `e - h`.
+        ends_step: `[rates]`, bytes: whether what it leads to is the start of the next step.
+    """
+
+    factors: Tensor
+    ends_step: Tensor
+
+    @classmethod
+    def of(cls, rows: list[tuple[list[float], bool]]) -> "Program":
+        """From rows of factors, the newest rate first, and whether each ends a step."""
+        history = max(len(row) for row, _ in rows)
+        factors = torch.zeros(len(rows), history, dtype=torch.double)
+        for number, (row, _) in enumerate(rows):
+            factors[number, : len(row)] = torch.tensor(row, dtype=torch.double)
+        return cls(factors, torch.tensor([ends for _, ends in rows], dtype=torch.uint8))
+
+
+class Integrator(ABC):
+    """A way to step a differential equation.
 
     Attributes:
         name: What it is called.
         order: $p$: halving the step size divides the error at a fixed time by $2^p$.
-        a: $s$ rows; row $i$ has the $i$ weights of the stages before it (the first has none).
-        b: The $s$ weights of the stages in the step.
+        one_step: Whether a step needs nothing of the steps before it; then steps can be computed
+            again from the states between them, which `memory="checkpoint"` does.
+        adds_rates: Whether steps are sums of rates, as `program` gives them.
     """
 
     name: str
     order: int
-    a: tuple[tuple[float, ...], ...]
-    b: tuple[float, ...]
+    one_step: ClassVar[bool] = True
+    adds_rates: ClassVar[bool] = False
+    OPTIONS: ClassVar[tuple[str, ...]] = ()  # the fields that users set by name
+
+    @property
+    @abstractmethod
+    def cost(self) -> str:
+        """What a step costs, in words."""
+
+    @abstractmethod
+    def states(
+        self, fields: Fields, x: Tensor, epsilon: float, first: int, last: int
+    ) -> Iterator[Tensor]:
+        r"""The states after each of the steps `first` to `last - 1` of size $\epsilon$."""
+
+    def advance(self, fields: Fields, x: Tensor, epsilon: float, first: int, last: int) -> Tensor:
+        r"""The states after the steps `first` to `last - 1` of size $\epsilon$.
+
+        Example:
+            >>> decay = VectorField(-torch.eye(1), torch.zeros_like, None, None)
+            >>> EULER.advance(lambda step: decay, torch.ones(1, 1), 0.5, 0, 2)
+            tensor([[0.2500]])
+        """
+        for state in self.states(fields, x, epsilon, first, last):
+            x = state
+        return x
+
+    def program(self, count: int, epsilon: float) -> Program:
+        """`count` steps as sums of rates, where that is all they are."""
+        raise NotImplementedError(f"integrator={self.name!r} does more than to add up rates")
+
+    def amplification(self, z: ComplexArray) -> FloatArray:
+        r"""By how much a step multiplies $x$ for $\dot{x} = \lambda x$, $z = \epsilon\lambda$.
+
+        For several steps at once, the largest growth per step. The step is stable where it is at
+        most 1.
+        """
+        raise NotImplementedError(f"integrator={self.name!r} has no region of stability")
 
 
-EULER = Integrator("euler", order=1, a=((),), b=(1.0,))
-INTEGRATORS = {table.name: table for table in (EULER,)}
-
-
-def step(
-    rate: Callable[[Tensor], Tensor], x: Tensor, epsilon: float, table: Integrator = EULER
-) -> Tensor:
-    r"""One step of size $\epsilon$ of $\dot{\mathbf{X}} = F(\mathbf{X})$.
+@dataclass(frozen=True)
+class RungeKutta(Integrator):
+    r"""An explicit Runge-Kutta method with $s$ stages, by its Butcher tableau.
 
     $$
     \mathbf{K}_i = F\Big(\mathbf{X} + \epsilon \sum_{j < i} a_{ij} \mathbf{K}_j\Big), \qquad
     \mathbf{X} \leftarrow \mathbf{X} + \epsilon \sum_i b_i \mathbf{K}_i
     $$
 
-    Args:
-        rate: The right-hand side $F$.
-        x: The state.
-        epsilon: The step size.
-        table: The coefficients.
+    Attributes:
+        name: What it is called.
+        order: See `Integrator`.
+        a: $s$ rows; row $i$ has the $i$ weights of the stages before it (the first has none).
+        b: The $s$ weights of the stages in the step.
 
     Example:
-        >>> step(lambda x: -x, torch.ones(1), 0.5)
-        tensor([0.5000])
+        >>> RungeKutta("ralston", order=2, a=((), (2 / 3,)), b=(1 / 4, 3 / 4)).cost
+        '2 rates'
     """
-    stages: list[Tensor] = []
-    for row in table.a:
-        stages.append(rate(_moved(x, epsilon, row, stages)))
-    return _moved(x, epsilon, table.b, stages)
+
+    name: str
+    order: int
+    a: tuple[tuple[float, ...], ...]
+    b: tuple[float, ...]
+    adds_rates: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        shape = [len(row) for row in self.a]
+        if shape != list(range(len(self.b))) or not self.b:
+            raise ValueError(
+                f"the table of integrator={self.name!r} is not valid: a has rows of {shape} "
+                f"numbers; for {len(self.b)} weights b give rows of 0, 1, … numbers"
+            )
+
+    @property
+    def cost(self) -> str:
+        """Rates per step."""
+        return f"{len(self.b)} rate{'s' if len(self.b) > 1 else ''}"
+
+    def states(
+        self, fields: Fields, x: Tensor, epsilon: float, first: int, last: int
+    ) -> Iterator[Tensor]:
+        """See `Integrator`."""
+        for number in range(first, last):
+            x = self.step(fields(number), x, epsilon)[0]
+            yield x
+
+    def step(
+        self, rate: Callable[[Tensor], Tensor], x: Tensor, epsilon: float
+    ) -> tuple[Tensor, Tensor]:
+        """The states after a step, and the rate before it."""
+        stages: list[Tensor] = []
+        for row in self.a:
+            stages.append(rate(_moved(x, epsilon, row, stages)))
+        return _moved(x, epsilon, self.b, stages), stages[0]
+
+    def program(self, count: int, epsilon: float) -> Program:
+        """See `Integrator`."""
+        return Program.of(self.rows(epsilon) * count)
+
+    def rows(self, epsilon: float) -> list[tuple[list[float], bool]]:
+        """The rows of one step, as `Program.of` takes them."""
+        leads_to = [*self.a[1:], self.b]  # what a rate leads to: the next stage, or the step
+        return [
+            ([epsilon * weight for weight in reversed(row)], number == len(leads_to) - 1)
+            for number, row in enumerate(leads_to)
+        ]
+
+    def amplification(self, z: ComplexArray) -> FloatArray:
+        """See `Integrator`."""
+        stages: list[ComplexArray] = []
+        for row in self.a:
+            stages.append(1 + z * sum((w * k for w, k in zip(row, stages, strict=True)), 0 * z))
+        total = 1 + z * sum((w * k for w, k in zip(self.b, stages, strict=True)), 0 * z)
+        return np.abs(total)
+
+
+@dataclass(frozen=True)
+class AdamsBashforth(Integrator):
+    r"""An explicit multi-step method: one rate per step, and those of the steps before.
+
+    $$
+    \mathbf{X}_{n+1} = \mathbf{X}_n + \epsilon \sum_{j=0}^{p-1} w_j\, F(\mathbf{X}_{n-j})
+    $$
+
+    The first $p - 1$ steps are of a Runge-Kutta method of the same order. Where steps have weights
+    of their own, a rate of an earlier step is one of that step's weights; the equation then jumps
+    between steps, and the order is lost.
+    """
+
+    name: str
+    order: int
+    weights: tuple[float, ...]
+    start: RungeKutta
+    one_step: ClassVar[bool] = False
+    adds_rates: ClassVar[bool] = True
+
+    @property
+    def cost(self) -> str:
+        """Rates per step."""
+        return "1 rate"
+
+    def states(
+        self, fields: Fields, x: Tensor, epsilon: float, first: int, last: int
+    ) -> Iterator[Tensor]:
+        """See `Integrator`; the first step here is the first of all."""
+        rates: list[Tensor] = []
+        for number in range(first, last):
+            if len(rates) < self.order - 1:
+                x, rate = self.start.step(fields(number), x, epsilon)
+                rates.insert(0, rate)
+            else:
+                rates.insert(0, fields(number)(x))
+                x = _moved(x, epsilon, self.weights, rates)
+                rates.pop()
+            yield x
+
+    def program(self, count: int, epsilon: float) -> Program:
+        """See `Integrator`."""
+        rows: list[tuple[list[float], bool]] = []
+        first_rates: list[int] = []  # the number of the rate at the start of each step
+        for step in range(count):
+            first_rates.append(len(rows))
+            if step < self.order - 1:
+                rows += self.start.rows(epsilon)
+                continue
+            row = [0.0] * (len(rows) - first_rates[step - self.order + 1] + 1)
+            for back, weight in enumerate(self.weights):
+                row[len(rows) - first_rates[step - back]] = epsilon * weight
+            rows.append((row, True))
+        return Program.of(rows)
+
+    def amplification(self, z: ComplexArray) -> FloatArray:
+        """See `Integrator`: the largest root of the characteristic polynomial."""
+        flat = np.asarray(z, dtype=np.complex128).ravel()
+        companion = np.zeros((len(flat), self.order, self.order), dtype=np.complex128)
+        companion[:, 0, :] = flat[:, None] * np.array(self.weights)
+        companion[:, 0, 0] += 1
+        companion[:, np.arange(1, self.order), np.arange(self.order - 1)] = 1
+        roots: FloatArray = np.abs(np.linalg.eigvals(companion)).max(axis=1)
+        return roots.reshape(np.shape(z))
+
+
+@dataclass(frozen=True)
+class ImplicitMidpoint(Integrator):
+    r"""$\mathbf{X} \leftarrow \mathbf{X} + \epsilon \mathbf{K}$ with $\mathbf{K} = F(\mathbf{X} +
+    \tfrac{\epsilon}{2} \mathbf{K})$, solved by fixed-point iteration, or by Newton's method with
+    GMRES where that does not contract.
+
+    It keeps quadratic invariants: of a linear field with an antisymmetric matrix, the norm. The
+    gradient is that of the equation's solution, by the implicit function theorem.
+
+    Attributes:
+        tolerance: The residual of the equation, relative to the size of $\mathbf{K}$; `None`: 64
+            times the precision of the numbers.
+        most: The most rates that are taken for one step; where they do not suffice, an error says
+            how far it came.
+    """
+
+    tolerance: float | None = None
+    most: int = 500
+    name: str = "implicit-midpoint"
+    order: int = 2
+    OPTIONS: ClassVar[tuple[str, ...]] = ("tolerance", "most")
+
+    @property
+    def cost(self) -> str:
+        """Rates per step."""
+        return "as many rates as the tolerance takes"
+
+    def states(
+        self, fields: Fields, x: Tensor, epsilon: float, first: int, last: int
+    ) -> Iterator[Tensor]:
+        """See `Integrator`."""
+        tolerance = 64 * torch.finfo(x.dtype).eps if self.tolerance is None else self.tolerance
+        for number in range(first, last):
+            rate = implicit_rate(fields(number), x, epsilon / 2, tolerance, self.most)
+            x = torch.add(x, rate, alpha=epsilon)
+            yield x
+
+    def amplification(self, z: ComplexArray) -> FloatArray:
+        """See `Integrator`."""
+        return np.abs((1 + z / 2) / (1 - z / 2))
+
+
+@dataclass(frozen=True)
+class Exponential(Integrator):
+    r"""Exponential time differencing: exact in $\mathbf{M}\mathbf{x}$, explicit in the rest.
+
+    With $N(\mathbf{X}) = F(\mathbf{X}) - \mathbf{X}\mathbf{M}^\top$ and $\varphi_1(\mathbf{Z}) =
+    \mathbf{Z}^{-1}(e^\mathbf{Z} - \mathbf{I})$, $\varphi_2(\mathbf{Z}) = \mathbf{Z}^{-1}
+    (\varphi_1(\mathbf{Z}) - \mathbf{I})$, all at $\mathbf{Z} = \epsilon\mathbf{M}$:
+
+    $$
+    \mathbf{Y} = \mathbf{X}(e^\mathbf{Z})^\top + \epsilon N(\mathbf{X}) \varphi_1^\top, \qquad
+    \mathbf{X} \leftarrow \mathbf{Y} \;\text{(order 1)}, \qquad \mathbf{X} \leftarrow \mathbf{Y} +
+    \epsilon (N(\mathbf{Y}) - N(\mathbf{X})) \varphi_2^\top \;\text{(order 2)}
+    $$
+
+    The exponential is computed once where all steps share their weights. (Cox and Matthews, 2002)
+    """
+
+    name: str
+    order: int
+
+    @property
+    def cost(self) -> str:
+        """Rates per step."""
+        rates = f"{self.order} rate{'s' if self.order > 1 else ''}"
+        return f"{rates}, and the exponential of a [d, d] matrix once per set of weights"
+
+    def states(
+        self, fields: Fields, x: Tensor, epsilon: float, first: int, last: int
+    ) -> Iterator[Tensor]:
+        """See `Integrator`."""
+        known: tuple[VectorField, Tensor, Tensor, Tensor] | None = None
+        for number in range(first, last):
+            rate = fields(number)
+            if known is None or known[0].w_self is not rate.w_self:
+                known = (rate, *_phi_functions(epsilon * rate.w_self))
+            _, whole, one, two = known
+
+            def rest(x: Tensor, rate: VectorField = rate) -> Tensor:
+                return rate(x) - x @ rate.w_self.t()
+
+            before = rest(x)
+            x = x @ whole.t() + epsilon * (before @ one.t())
+            if self.order > 1:
+                x = x + epsilon * ((rest(x) - before) @ two.t())
+            yield x
+
+    def amplification(self, z: ComplexArray) -> FloatArray:
+        """See `Integrator`; of the part that is exact."""
+        return np.abs(np.exp(z))
+
+
+def _phi_functions(z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The exponential and the two functions, as blocks of the exponential of a larger matrix."""
+    size = z.size(0)
+    large = z.new_zeros(3 * size, 3 * size)
+    one = torch.eye(size, dtype=z.dtype, device=z.device)
+    large[:size, :size] = z
+    large[:size, size : 2 * size] = one
+    large[size : 2 * size, 2 * size :] = one
+    blocks = torch.linalg.matrix_exp(large)[:size]
+    return blocks[:, :size], blocks[:, size : 2 * size], blocks[:, 2 * size :]
+
+
+@dataclass(frozen=True)
+class Adaptive(Integrator):
+    r"""A Runge-Kutta method that chooses its own steps, by torchdiffeq.
+
+    Where all layers share their weights the whole time $L\epsilon$ is one problem; else each layer
+    is one, of time $\epsilon$.
+
+    Attributes:
+        name: What it is called.
+        order: Of the method.
+        method: What torchdiffeq calls it.
+        rtol: The relative tolerance of the error of a step.
+        atol: The absolute one.
+        adjoint: Gradients by integrating the adjoint equation back, with memory for one state, and
+            equal to those of the discrete solution only up to the tolerance; `False`: through the
+            steps that were taken.
+    """
+
+    name: str
+    order: int
+    method: str
+    rtol: float = 1e-5
+    atol: float = 1e-7
+    adjoint: bool = False
+    OPTIONS: ClassVar[tuple[str, ...]] = ("rtol", "atol", "adjoint")
+
+    def __post_init__(self) -> None:
+        check_positive("rtol", self.rtol)
+        check_positive("atol", self.atol)
+
+    @property
+    def cost(self) -> str:
+        """Rates per step."""
+        return "as many rates as the tolerance takes"
+
+    @torch.compiler.disable(reason="torchdiffeq looks at times")  # type: ignore[no-untyped-call, untyped-decorator]
+    def advance(self, fields: Fields, x: Tensor, epsilon: float, first: int, last: int) -> Tensor:
+        """See `Integrator`."""
+        for rate, count in _runs(fields, first, last):
+            x = self._solve(rate, x, [0.0, count * epsilon])[-1]
+        return x
+
+    def states(
+        self, fields: Fields, x: Tensor, epsilon: float, first: int, last: int
+    ) -> Iterator[Tensor]:
+        """See `Integrator`; a step ends at each of them."""
+        for rate, count in _runs(fields, first, last):
+            path = self._solve(rate, x, [epsilon * number for number in range(count + 1)])
+            yield from path[1:]
+            x = path[-1]
+
+    def _solve(self, rate: VectorField, x: Tensor, times: list[float]) -> Tensor:
+        """The states at some times, at each of which a step ends: between steps they are worse."""
+        from torchdiffeq import odeint, odeint_adjoint  # here, for it takes long to import
+
+        at = torch.tensor(times, dtype=torch.float64, device=x.device)
+        settings: dict[str, Any] = {"method": self.method, "rtol": self.rtol, "atol": self.atol}
+        settings["options"] = {"step_t": at[1:]}
+        if self.adjoint:
+            # The way back has its own times; it starts from the end, where a step ended.
+            settings |= {"adjoint_params": rate.tensors(), "adjoint_options": {}}
+        solve = odeint_adjoint if self.adjoint else odeint
+        path: Tensor = solve(lambda _, states: rate(states), x, at, **settings)
+        return path
+
+
+def _runs(fields: Fields, first: int, last: int) -> Iterator[tuple[VectorField, int]]:
+    """Fields, and for how many steps in a row each is the same."""
+    numbers = range(first, last)
+    for _, group in groupby(numbers, key=lambda number: id(fields(number))):
+        same = list(group)
+        yield fields(same[0]), len(same)
 
 
 def _moved(x: Tensor, epsilon: float, weights: tuple[float, ...], stages: list[Tensor]) -> Tensor:
@@ -135,314 +473,61 @@ def _moved(x: Tensor, epsilon: float, weights: tuple[float, ...], stages: list[T
     return x
 
 
-def resolve_integrator(integrator: str | Integrator) -> Integrator:
-    """The table of a name; a table stays as it is.
+EULER = RungeKutta("euler", order=1, a=((),), b=(1.0,))
+HEUN = RungeKutta("heun", order=2, a=((), (1.0,)), b=(0.5, 0.5))
+RK3 = RungeKutta("rk3", order=3, a=((), (0.5,), (-1.0, 2.0)), b=(1 / 6, 2 / 3, 1 / 6))
+RK4 = RungeKutta(
+    "rk4",
+    order=4,
+    a=((), (0.5,), (0.0, 0.5), (0.0, 0.0, 1.0)),
+    b=(1 / 6, 1 / 3, 1 / 3, 1 / 6),
+)
+INTEGRATORS: dict[str, Integrator] = {
+    integrator.name: integrator
+    for integrator in (
+        *(EULER, HEUN, RK3, RK4),
+        AdamsBashforth("ab2", order=2, weights=(3 / 2, -1 / 2), start=HEUN),
+        AdamsBashforth("ab3", order=3, weights=(23 / 12, -16 / 12, 5 / 12), start=RK3),
+        ImplicitMidpoint(),
+        Exponential("etd1", order=1),
+        Exponential("etd2", order=2),
+        Adaptive("dopri5", order=5, method="dopri5"),
+        Adaptive("bosh3", order=3, method="bosh3"),
+    )
+}
+
+
+def resolve_integrator(
+    integrator: str | Integrator, options: Mapping[str, Any] | None = None
+) -> Integrator:
+    """The integrator of a name; an integrator stays as it is.
+
+    Args:
+        integrator: A name from `INTEGRATORS`, or an integrator.
+        options: What to change about a named one, such as `{"rtol": 1e-8}`.
 
     Example:
-        >>> resolve_integrator("euler").order
-        1
+        >>> resolve_integrator("rk4").order
+        4
+        >>> resolve_integrator("dopri5", {"rtol": 1e-8}).rtol
+        1e-08
     """
     if isinstance(integrator, Integrator):
+        if options:
+            raise ValueError(
+                f"integrator_options={dict(options)!r} was given together with an integrator that "
+                "has its settings already; name one, or leave them out"
+            )
         return integrator
     if integrator not in INTEGRATORS:
         raise unknown_name("integrator", integrator, INTEGRATORS)
-    return INTEGRATORS[integrator]
-
-
-def checkpointed(
-    steps: Callable[[Tensor, int, int], Tensor],
-    x: Tensor,
-    count: int,
-    memory: Memory,
-    modules: Callable[[int, int], Iterable[object]],
-) -> Tensor:
-    r"""`steps(x, 0, count)`, with torch's checkpoints where memory is to be saved.
-
-    With `memory="checkpoint"` the states of every $\sqrt{L}$-th of the $L$ steps are kept, and the
-    steps between are computed a second time for the gradient, with the same random numbers. Inside
-    of such steps, `torch.func` transforms, forward mode and tracing there are no checkpoints.
-
-    `modules` maps the first step and the last + 1 to what takes part in these steps. Of the modules
-    among it the second computation finds the buffers (such as the running statistics of a batch
-    normalisation) as the first one did, and leaves them as they are.
-
-    Example:
-        >>> x = torch.ones(1, requires_grad=True)
-        >>> def double(x, first, last):
-        ...     return x * 2 ** (last - first)
-        >>> checkpointed(double, x, 10, "checkpoint", lambda first, last: [])
-        tensor([1024.], grad_fn=<MulBackward0>)
-    """
-    if memory == "full" or is_traced(x):
-        return steps(x, 0, count)
-    transformed = torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
-    if transformed or not torch.is_grad_enabled() or _recomputable.get():
-        return steps(x, 0, count)
-
-    def recomputable(x: Tensor, first: int, last: int) -> Tensor:
-        token = _recomputable.set(True)
-        try:
-            return steps(x, first, last)
-        finally:
-            _recomputable.reset(token)
-
-    for first, last in split_steps(count, checkpoint_interval(count)):
-        contexts = functools.partial(_contexts, list(modules(first, last)))
-        x = checkpoint(recomputable, x, first, last, use_reentrant=False, context_fn=contexts)
-    return x
-
-
-def _contexts(
-    taking_part: list[object],
-) -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
-    """The contexts of the first and of the second computation."""
-    modules = [each for one in taking_part if isinstance(one, nn.Module) for each in one.modules()]
-    return nullcontext(), _EarlierBuffers([m for m in modules if m.training and m._buffers])
-
-
-class _EarlierBuffers(AbstractContextManager[None]):
-    """Inside, modules have the buffers that they had when this was made; then their own again."""
-
-    def __init__(self, modules: list[nn.Module]) -> None:
-        self.modules = modules
-        self.earlier = [_copies(module._buffers) for module in modules]
-
-    def __enter__(self) -> None:
-        self.later = [module._buffers for module in self.modules]
-        for module, earlier in zip(self.modules, self.earlier, strict=True):
-            # Copies once more: a second backward pass finds them unchanged.
-            module._buffers = _copies(earlier)
-
-    def __exit__(self, *_: object) -> None:
-        for module, later in zip(self.modules, self.later, strict=True):
-            module._buffers = later
-
-
-def _copies(buffers: dict[str, Tensor | None]) -> dict[str, Tensor | None]:
-    return {name: None if b is None else b.detach().clone() for name, b in buffers.items()}
-
-
-def split_steps(count: int, length: int) -> list[tuple[int, int]]:
-    """The first and last + 1 of each `length` steps: (0, 2), (2, 4), (4, 5) of 5 by 2."""
-    return [(first, min(first + length, count)) for first in range(0, count, length)]
-
-
-def checkpoint_interval(count: int) -> int:
-    """How many steps lie between checkpoints: the square root of their number, rounded up."""
-    return math.isqrt(count - 1) + 1 if count > 1 else 1
-
-
-@dataclass(frozen=True)
-class Weights:
-    """The weights of all steps: `[K, d, d]` (twice) and `[K, d]`; K is 1 or the number of steps.
-
-    With both directions `w_neigh` is `[K, 2 d, d]`.
-    """
-
-    w_self: Tensor
-    w_neigh: Tensor
-    bias: Tensor | None
-
-    def tensors(self) -> list[Tensor]:
-        """Those that are there."""
-        return [t for t in (self.w_self, self.w_neigh, self.bias) if t is not None]
-
-    def of_step(self, step: int) -> tuple[Tensor, Tensor, Tensor | None]:
-        """The weights of one step: `[d, d]` (twice) and `[d]`."""
-        which = 0 if self.w_self.size(0) == 1 else step
-        bias = None if self.bias is None else self.bias[which]
-        return self.w_self[which], self.w_neigh[which], bias
-
-    def of_steps(self, first: int, last: int) -> "Weights":
-        """Those of the steps `first` to `last - 1`."""
-        return self if self.w_self.size(0) == 1 else self._each(lambda tensor: tensor[first:last])
-
-    def zeros(self) -> "Weights":
-        """Zeros of the same shapes."""
-        return self._each(torch.zeros_like)
-
-    def readable(self) -> "Weights":
-        """Detached, as the kernels read them."""
-        return self._each(lambda tensor: calls.readable(tensor.detach()))
-
-    def _each(self, function: Callable[[Tensor], Tensor]) -> "Weights":
-        bias = None if self.bias is None else function(self.bias)
-        return Weights(function(self.w_self), function(self.w_neigh), bias)
-
-
-@dataclass(frozen=True)
-class Stepper(ABC):
-    """Runs steps on one graph forward and back; `kept` is what forward hands to backward."""
-
-    operator: GraphOperator
-    epsilon: float
-    activation: KnownActivation
-
-    @abstractmethod
-    def forward(
-        self, x: Tensor, weights: Weights, count: int, keep: bool
-    ) -> tuple[Tensor, list[Tensor]]:
-        """The states after `count` steps, and what `backward` will need (if `keep`)."""
-
-    @abstractmethod
-    def backward(
-        self, grad: Tensor, weights: Weights, count: int, kept: list[Tensor], grads: Weights | None
-    ) -> Tensor:
-        """The gradient in the first states; those in the weights are added to `grads`."""
-
-
-@dataclass(frozen=True)
-class TorchStepper(Stepper):
-    """The steps in torch's operations, on any device."""
-
-    def forward(
-        self, x: Tensor, weights: Weights, count: int, keep: bool
-    ) -> tuple[Tensor, list[Tensor]]:
-        """See `Stepper`."""
-        kept = [x] if keep and self.activation == "tanh" else []
-        for step in range(count):
-            w_self, w_neigh, bias = weights.of_step(step)
-            t, sent = (x @ torch.cat([w_self, w_neigh]).t()).tensor_split((w_self.size(0),), dim=-1)
-            t = self.operator @ sent + t
-            if bias is not None:
-                t += bias
-            if self.activation == "tanh":
-                t.tanh_()
-                kept += [t] if keep else []
-            elif keep:
-                kept += [x] + [t > 0] * (self.activation == "relu")
-            if self.activation == "relu":
-                t.relu_()
-            x = torch.add(x, t, alpha=self.epsilon)
-        return x, kept
-
-    def backward(
-        self, grad: Tensor, weights: Weights, count: int, kept: list[Tensor], grads: Weights | None
-    ) -> Tensor:
-        """See `Stepper`."""
-        if self.activation == "tanh":
-            first, *activated = kept
-            before = self._states_backwards(first, activated)
-        for step in reversed(range(count)):
-            w_self, w_neigh, _ = weights.of_step(step)
-            r = grad * self.epsilon
-            if self.activation == "tanh":
-                x, t = next(before), activated[step]
-                r = torch.addcmul(r, r * t, t, value=-1)
-            elif self.activation == "relu":
-                x, active = kept[2 * step], kept[2 * step + 1]
-                r = r.masked_fill_(~active, 0)
-            else:
-                x = kept[step]
-            both = torch.cat([r, multiply_back(self.operator, r)], dim=-1)
-            grad = grad + both @ torch.cat([w_self, w_neigh])
-            if grads is not None:
-                w_self_grad, w_neigh_grad, bias_grad = grads.of_step(step)
-                product = both.flatten(0, -2).t() @ x.flatten(0, -2)
-                w_self_grad += product[: w_self.size(0)]
-                w_neigh_grad += product[w_self.size(0) :]
-                if bias_grad is not None:
-                    bias_grad += r.flatten(0, -2).sum(0)
-        return grad
-
-    def _states_backwards(self, first: Tensor, activated: list[Tensor]) -> Iterator[Tensor]:
-        """The states before each step, the last step first, from those before the first step."""
-
-        def states(x: Tensor, additions: list[Tensor]) -> Iterator[Tensor]:
-            yield x
-            for t in additions:
-                x = torch.add(x, t, alpha=self.epsilon)
-                yield x
-
-        interval = checkpoint_interval(len(activated))
-        checkpoints = list(islice(states(first, activated[:-1]), 0, None, interval))
-        for begin, end in reversed(split_steps(len(activated), interval)):
-            yield from reversed(list(states(checkpoints.pop(), activated[begin : end - 1])))
-
-
-@dataclass(frozen=True)
-class NativeStepper(Stepper):
-    """The steps in the native kernels: CPU, states `[N, d]`."""
-
-    library: NativeLibrary
-    block_ptr: Tensor | None
-
-    @classmethod
-    def choose(
-        cls,
-        library: NativeLibrary,
-        operator: GraphOperator,
-        weights: Weights,
-        epsilon: float,
-        activation: KnownActivation,
-    ) -> "NativeStepper":
-        """Works block by block where the graph is many small ones, else step by step."""
-        first, *second = sparse_operators_of(operator)
-        block_ptr = first.pattern.block_ptr
-        if block_ptr is not None:
-            sets, channels, _ = weights.w_self.shape
-            itemsize = weights.w_self.element_size()
-            width = calls.padded_width(channels, weights.w_self.dtype)
-            largest = int(block_ptr.diff().max()) if block_ptr.numel() > 1 else 0
-            fits = (
-                block_ptr.numel() > torch.get_num_threads()
-                and 4 * largest * width * itemsize <= _BLOCK_BYTES
-                and (2 + len(second)) * sets * channels * width * itemsize <= _WEIGHT_BYTES
+    found = INTEGRATORS[integrator]
+    if not options:
+        return found
+    for name in options:
+        if name not in found.OPTIONS:
+            raise ValueError(
+                f"integrator_options={dict(options)!r}: integrator={integrator!r} has no option "
+                f"{name!r}; it has {', '.join(found.OPTIONS) or 'none'}"
             )
-            block_ptr = calls.readable(block_ptr.long()) if fits else None
-        return cls(operator, epsilon, activation, library, block_ptr)
-
-    def forward(
-        self, x: Tensor, weights: Weights, count: int, keep: bool
-    ) -> tuple[Tensor, list[Tensor]]:
-        """See `Stepper`."""
-        problem = self._problem(weights, count, transposed=False)
-        last, states, active = calls.forward(self.library, problem, x, keep)
-        first = x if keep and self.activation == "tanh" else None
-        return last, [tensor for tensor in (states, active, first) if tensor is not None]
-
-    def backward(
-        self, grad: Tensor, weights: Weights, count: int, kept: list[Tensor], grads: Weights | None
-    ) -> Tensor:
-        """See `Stepper`."""
-        states, *other = kept
-        active = other[0] if self.activation == "relu" else None
-        first = other[0] if self.activation == "tanh" else None
-        return calls.backward(
-            self.library,
-            self._problem(weights, count, transposed=True),
-            grad,
-            (states, active, first),
-            None if grads is None else (grads.w_self, grads.w_neigh, grads.bias),
-        )
-
-    def _problem(self, weights: Weights, count: int, *, transposed: bool) -> Integration:
-        matrices = []
-        for one in sparse_operators_of(self.operator):
-            csr = one.pattern.transposed if transposed else one.pattern.csr
-            value = one.transposed_value if transposed else one.value
-            matrices.append((csr, calls.readable(value.detach())))
-        return calls.integration(
-            self.library,
-            *matrices[0],
-            weights.w_self,
-            weights.w_neigh,
-            weights.bias,
-            self.block_ptr,
-            self.epsilon,
-            self.activation,
-            count,
-            *matrices[1:],
-        )
-
-
-def unsupported_reason(x: Tensor, operator: GraphOperator, weights: Weights) -> str | None:
-    """Why the kernels cannot integrate this; `None` where they can."""
-    if x.dim() != 2:
-        return "states of more than two dimensions"
-    operators = sparse_operators_of(operator)
-    reason = calls.unsupported_reason(x, *(one.value for one in operators), *weights.tensors())
-    for one in operators:
-        reason = reason or calls.unsupported_pattern_reason(one.pattern.csr)
-        reason = reason or calls.unsupported_pattern_reason(one.pattern.transposed)
-    return reason
+    return replace(found, **options)  # type: ignore[type-var]

@@ -1,14 +1,16 @@
 """Results as tables, pictures and a page."""
 
+from adgn.report.collect import Collected, collect
 from adgn.report.commands import reproduce_command
 from adgn.report.headline import headline_table
 from adgn.report.model_page import model_page
 from adgn.report.page import html_page, state_text
 from adgn.report.results import ReportError, Results, TableResults, read_results
 from adgn.report.runs import read_runs
-from adgn.report.write import ReportFiles, collect, markdown_report, write_report
+from adgn.report.write import ReportFiles, markdown_report, write_report
 
 __all__ = [
+    "Collected",
     "ReportError",
     "ReportFiles",
     "Results",

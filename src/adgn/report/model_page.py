@@ -10,6 +10,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from adgn._util.figures import theme_css
 from adgn._version import __version__
 from adgn.estimators import ComparedModel, GraphEstimator
+from adgn.estimators.explanation import explain_row
+from adgn.estimators.rows import row_name
 from adgn.report.charts import LineChart, ScatterChart, Series
 from adgn.report.drawing import chart_svg
 from adgn.report.explanation import distance_chart
@@ -116,8 +118,13 @@ def _headline(estimator: GraphEstimator, compared: Sequence[ComparedModel]) -> s
             "a little too good. No rows were held out."
         )
     own, *others = compared
+    if own.score != own.score:
+        return (
+            f"{title} is not defined on the {own.rows:,} {estimator.level}(s) held out; hold out "
+            "more, or see the other scores."
+        )
     sign = -1 if own.metric in _LOWER_IS_BETTER else 1
-    best = max(others, key=lambda row: sign * row.score)
+    best = max((row for row in others if row.score == row.score), key=lambda row: sign * row.score)
     better = sign * (own.score - best.score)
     word = "above" if better > 0 else "below" if better < 0 else "level with"
     if own.metric in _LOWER_IS_BETTER:
@@ -148,7 +155,7 @@ def _compared(rows: Sequence[ComparedModel]) -> list[dict[str, Any]]:
     """Each model with its interval as a part of a common axis, in percent of its width."""
     if not rows:
         return []
-    ends = [v for row in rows for v in (row.low, row.high, row.score) if v == v]
+    ends = [v for row in rows for v in (row.low, row.high, row.score) if v == v] or [0.0]
     low, high = min(ends), max(ends)
     width = (high - low) or 1.0
 
@@ -270,9 +277,10 @@ def _distances(estimator: GraphEstimator, rows: torch.Tensor) -> dict[str, Any] 
     chosen = rows[torch.linspace(0, rows.numel() - 1, count).long()]
     total: dict[int, float] = {}
     for row in chosen.tolist():
-        for distance, share in (
-            estimator.explain(graph.ids[row].as_py(), probes=4).by_distance().items()
-        ):
+        found = explain_row(
+            graph, estimator.inputs_, estimator.members_, estimator._average, row, probes=4
+        )
+        for distance, share in found.by_distance().items():
             total[distance] = total.get(distance, 0.0) + share / count
     shares = {d: total[d] for d in sorted(total) if d >= 0}
     if not shares:
@@ -300,7 +308,7 @@ def _uncertain(estimator: GraphEstimator, shown: torch.Tensor) -> dict[str, Any]
         labels = [str(label) for label in estimator.encoder_.classes]
         lines = [
             [
-                str(graph.row_ids[int(rows[k])].as_py()),
+                str(row_name(graph, int(rows[k]))),
                 *(f"{labels[int(place[k, n])]}, {float(top[k, n]):.2f}" for n in (0, 1)),
             ]
             for k in order
@@ -319,7 +327,7 @@ def _uncertain(estimator: GraphEstimator, shown: torch.Tensor) -> dict[str, Any]
     predicted = np.asarray(decode(estimator._outputs(shown)))[:, 0]
     order = np.argsort(-np.abs(predicted - true), kind="stable")[:_UNCERTAIN].tolist()
     lines = [
-        [str(graph.row_ids[int(shown[k])].as_py()), f"{predicted[k]:.4g}", f"{true[k]:.4g}"]
+        [str(row_name(graph, int(shown[k]))), f"{predicted[k]:.4g}", f"{true[k]:.4g}"]
         for k in order
     ]
     return {

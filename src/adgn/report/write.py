@@ -1,13 +1,11 @@
-"""Writes a report: tables, figures and the page; and collects the small files of a directory."""
+"""Writes a report: tables, figures and the page."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
 from adgn._util.figures import figure_bytes, theme_css, themed_svg
-from adgn.experiments.tables import EXPERIMENTS
 from adgn.report.charts import chart_notes, charts
 from adgn.report.csvfile import csv_table
 from adgn.report.drawing import panels_figure
@@ -15,7 +13,7 @@ from adgn.report.grid import grids
 from adgn.report.latex import latex_grid
 from adgn.report.markdown import escape_markdown, markdown_grid
 from adgn.report.page import html_page, progress_text
-from adgn.report.results import ReportError, Results, TableResults, read_results
+from adgn.report.results import ReportError, Results, TableResults
 from adgn.training.checkpoint import write_atomically
 from adgn.training.errors import RunError
 
@@ -37,6 +35,7 @@ def write_report(results: Results, out: Path) -> ReportFiles:
 
     Example:
         >>> import tempfile
+        >>> from adgn.report import read_results
         >>> results = read_results(Path("results/reproduction"))  # those of this project
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     files = write_report(results, Path(folder))
@@ -54,7 +53,7 @@ def write_report(results: Results, out: Path) -> ReportFiles:
             contents[f"figures/{name}.svg"] = figure_svg(table, figure).encode()
             contents[f"figures/{name}.png"] = figure_bytes(figure, "png")
     contents["index.html"] = html_page(results).encode()
-    paths = [_write(out / name, content) for name, content in contents.items()]
+    paths = [write_output(out / name, content) for name, content in contents.items()]
     return ReportFiles(out / "index.html", tuple(paths))
 
 
@@ -66,6 +65,7 @@ def markdown_report(table: TableResults, level: int = 1) -> str:
         level: The depth of its heading.
 
     Example:
+        >>> from adgn.report import read_results
         >>> results = read_results(Path("results/reproduction"))  # those of this project
         >>> print(markdown_report(results.tables[0], level=2).splitlines()[0])
         ## Graph property prediction
@@ -103,52 +103,8 @@ def figure_svg(table: TableResults, figure: Figure) -> str:
     return themed_svg(figure, name, title, told, theme_css()) + "\n"
 
 
-def collect(folder: Path, out: Path) -> list[Path]:
-    """Copies what a report needs, without studies and runs, so that it can be committed.
-
-    Args:
-        folder: A results directory.
-        out: Where the copy goes. Cells of experiments that are copied and are no longer in
-            `folder` go away; experiments that `folder` does not have stay. Whatever was copied
-            first, experiments are in the order of `adgn reproduce --list`.
-
-    Returns:
-        The files of the copy.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     copied = collect(Path("results/reproduction"), Path(folder) / "copy")
-        ...     len(read_results(Path(folder) / "copy").tables) >= 1, copied[-1].name
-        (True, 'reproduction.json')
-    """
-    results = read_results(folder)  # nothing damaged is copied
-    if out.resolve() == folder.resolve():
-        raise ReportError(f"--collect={out} is DIR itself; give another folder")
-    previous = read_results(out) if (out / "reproduction.json").exists() else None
-    names = [table.experiment.name for table in results.tables]
-    if previous is not None and previous.budget != results.budget:
-        raise ReportError(
-            f"--collect={out} has results of budget {previous.budget!r}, DIR={folder} those of "
-            f"{results.budget!r}; give another folder"
-        )
-    copied = []
-    for name in names:
-        cells = sorted((folder / name / "cells").glob("*.json"))
-        for path in [*cells, folder / name / "experiment.json"]:
-            copied.append(_write(out / path.relative_to(folder), path.read_bytes()))
-        for path in (out / name / "cells").glob("*.json"):
-            if path not in copied:
-                path.unlink()
-    head = json.loads((folder / "reproduction.json").read_text(encoding="utf-8"))
-    kept = [table.experiment.name for table in previous.tables] if previous else []
-    order = [*EXPERIMENTS, *kept, *names]
-    head["experiments"] = sorted({*kept, *names}, key=order.index)
-    text = json.dumps(head, indent=1, ensure_ascii=False) + "\n"
-    return [*copied, _write(out / "reproduction.json", text.encode())]
-
-
-def _write(path: Path, content: bytes) -> Path:
+def write_output(path: Path, content: bytes) -> Path:
+    """Writes a file, whole or not at all, and its folder where that is missing."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, content)

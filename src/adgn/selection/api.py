@@ -165,9 +165,9 @@ def select(
         space: `"paper"`, `"compact"`, a TOML file, or lists by key; by default `"compact"`.
         search: `"grid"` (all of the space), `"random"` or `"tpe"`; by default `"grid"`.
         prune: `"asha"`: trials that are not among the best third after 1, 3, 9, … of their runs are
-            stopped. `"halving"`: all train for a few epochs, and of each rung the best third goes
-            on to three times as many, from where it paused, in the end with all runs. By default
-            `"none"`.
+            stopped. `"halving"`: all train for a few epochs, the best third goes on to nine times
+            as many, from where it paused, and a few to all epochs and all runs; see `rungs_of`. By
+            default `"none"`.
         first_rung: With halving, the epochs of the first rung; by default a 27th of the task's, or
             half the patience where that is less.
         trials: How many trials; by default all of a grid, 50 of a random or TPE search.

@@ -1,6 +1,5 @@
 """What a search will cost in hours, by timing a few epochs of configurations of different size."""
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -26,7 +25,8 @@ class EpochTimes:
     Attributes:
         layers: The numbers of layers that were timed, one or two.
         units: The numbers of units, one or two.
-        seconds: For each number of layers a row, for each number of units a column.
+        seconds: For each number of layers a row, for each number of units a column; `None` where
+            configurations diverge before their first epoch is over.
 
     Example:
         >>> times = EpochTimes((1, 5), (10,), ((0.1,), (0.5,)))
@@ -36,22 +36,24 @@ class EpochTimes:
 
     layers: tuple[int, ...]
     units: tuple[int, ...]
-    seconds: tuple[tuple[float, ...], ...]
+    seconds: tuple[tuple[float | None, ...], ...]
 
-    def of(self, layers: int, units: int) -> float:
+    def of(self, layers: int, units: int) -> float | None:
         """The seconds of another size, linear in both numbers between those that were timed.
 
         The true time grows faster than linearly with the units, so that this is rather too much.
+        `None`: a time is missing.
         """
         rows = [_between(self.units, row, units) for row in self.seconds]
         return _between(self.layers, rows, layers)
 
 
-def _between(places: Sequence[int], values: Sequence[float], place: int) -> float:
-    if len(places) == 1:
-        return values[0]
-    share = (place - places[0]) / (places[-1] - places[0])
-    return values[0] + share * (values[-1] - values[0])
+def _between(places: Sequence[int], values: Sequence[float | None], place: int) -> float | None:
+    first, last = values[0], values[-1]
+    if first is None or last is None:
+        return None
+    share = (place - places[0]) / max(places[-1] - places[0], 1)
+    return first + share * (last - first)
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class Forecast:
         rungs: How far they train; without pruning there is one rung.
         counts: How many configurations each rung has.
         epochs: How many epochs each rung has in all, without early stopping.
-        seconds_per_epoch: The mean over the space, measured on this machine.
+        seconds_per_epoch: The mean over the space, measured on this machine; `None`: not known.
         slowest: That of the largest configuration.
         workers: How many trials run at a time.
         limit: The hours that the search was given; `None`: any.
@@ -75,21 +77,27 @@ class Forecast:
     rungs: tuple[Rung, ...]
     counts: tuple[int, ...]
     epochs: tuple[int, ...]
-    seconds_per_epoch: float
-    slowest: float
+    seconds_per_epoch: float | None
+    slowest: float | None
     workers: int
     limit: float | None = None
 
     @property
-    def hours(self) -> float:
-        """Without early stopping, if those that go on are of average size."""
-        return sum(self.epochs) * self.seconds_per_epoch / self.workers / 3600
+    def hours(self) -> float | None:
+        """Without early stopping, if those that go on are of average size; `None`: not known."""
+        return self._hours(self.seconds_per_epoch)
 
     @property
-    def most_hours(self) -> float:
-        """Without early stopping, if those that go on are the largest."""
+    def most_hours(self) -> float | None:
+        """Without early stopping, if those that go on are the largest; `None`: not known."""
+        return self._hours(self.slowest)
+
+    def _hours(self, later_seconds: float | None) -> float | None:
+        """With this time per epoch after the first rung."""
+        if self.seconds_per_epoch is None or later_seconds is None:
+            return None
         first, *later = self.epochs
-        seconds = first * self.seconds_per_epoch + sum(later) * self.slowest
+        seconds = first * self.seconds_per_epoch + sum(later) * later_seconds
         return seconds / self.workers / 3600
 
 
@@ -99,13 +107,12 @@ def measure_epochs(definition: StudyDefinition) -> EpochTimes:
     Raises:
         KeyboardInterrupt: Ctrl-C came meanwhile.
     """
-    first = {key: values[0] for key, values in definition.space.items()}
     layers, units = (_ends(definition, key) for key in (LAYERS, UNITS))
-    rows = []
-    for depth in layers:
-        settings = [{**first, LAYERS: depth, UNITS: width} for width in units]
-        rows.append(tuple(_seconds_per_epoch(definition, params) for params in settings))
-    return EpochTimes(layers, units, tuple(rows))
+    seconds = tuple(
+        tuple(_seconds_per_epoch(definition, {LAYERS: depth, UNITS: width}) for width in units)
+        for depth in layers
+    )
+    return EpochTimes(layers, units, seconds)
 
 
 def _ends(definition: StudyDefinition, key: str) -> tuple[int, ...]:
@@ -120,24 +127,33 @@ def _numbers(definition: StudyDefinition, key: str) -> list[int]:
 
 
 class _Clock(Callback):
-    """The times at which epochs end; asks for a stop when it has taken long enough."""
+    """The seconds of training when epochs end; asks for a stop when it has taken long enough."""
 
     def __init__(self) -> None:
-        self.times: list[float] = []
+        self.times: list[float] = [0.0]
         self.enough = False
 
-    def on_step(self, trainer: Trainer) -> None:
-        if not self.times:
-            self.times.append(time.perf_counter())
-
     def on_epoch(self, trainer: Trainer, line: Mapping[str, Any]) -> None:
-        self.times.append(time.perf_counter())
-        if self.times[-1] - self.times[0] > _SECONDS and trainer.stop_reason() is None:
+        self.times.append(trainer.progress.seconds)
+        if self.times[-1] > _SECONDS and trainer.stop_reason() is None:
             self.enough = True
             trainer.request_stop()
 
 
-def _seconds_per_epoch(definition: StudyDefinition, params: Mapping[str, Any]) -> float:
+def _seconds_per_epoch(definition: StudyDefinition, size: Mapping[str, int]) -> float | None:
+    """Of a configuration of this size: that with the first value of each list, or with the last.
+
+    The other is taken where one diverges before an epoch is over. `None`: both do.
+    """
+    for end in (0, -1):
+        others = {key: values[end] for key, values in definition.space.items()}
+        times = _epoch_times(definition, {**others, **size})
+        if times:
+            return median(times[1:] or times)  # the first is slower
+    return None
+
+
+def _epoch_times(definition: StudyDefinition, params: Mapping[str, Any]) -> list[float]:
     config = definition.config(params, definition.protocol.runs()[0])
     clock = _Clock()
     try:
@@ -148,9 +164,7 @@ def _seconds_per_epoch(definition: StudyDefinition, params: Mapping[str, Any]) -
             raise KeyboardInterrupt from None
     except DivergedError:
         pass  # the epochs until then took as long as others
-    times = [after - before for before, after in zip(clock.times, clock.times[1:], strict=False)]
-    # The first epoch is slower, unless there is no other.
-    return median(times[1:] or times or [0.0])
+    return [after - before for before, after in zip(clock.times, clock.times[1:], strict=False)]
 
 
 def forecast(
@@ -173,15 +187,17 @@ def forecast(
     count = definition.budget if configurations is None else configurations
     rungs = _rungs(definition)
     sizes = product(_numbers(definition, LAYERS), _numbers(definition, UNITS))
-    seconds = [times.of(*size) for size in sizes]
+    measured = [times.of(*size) for size in sizes]
+    seconds = [one for one in measured if one is not None]
+    known = len(seconds) == len(measured)
     return Forecast(
         configurations=count,
         space=grid_size(definition.space),
         rungs=rungs,
         counts=tuple(planned_counts(count, rungs)),
         epochs=tuple(planned_epochs(count, rungs)),
-        seconds_per_epoch=mean(seconds),
-        slowest=max(seconds),
+        seconds_per_epoch=mean(seconds) if known else None,
+        slowest=max(seconds) if known else None,
         workers=workers,
         limit=limit,
     )
@@ -206,21 +222,25 @@ def configurations_in(
     """How many configurations a search can try in some hours.
 
     Raises:
-        SelectionError: Not even one.
+        SelectionError: Not even one, or the time of an epoch is not known.
     """
-    size = grid_size(definition.space)
 
-    def fits(count: int) -> bool:
-        return forecast(definition, times, workers, configurations=count).hours <= hours
+    def needed(count: int) -> float:
+        found = forecast(definition, times, workers, configurations=count).hours
+        if found is None:
+            raise SelectionError(
+                f"hours={hours:g} needs the time of an epoch, but configurations of this space "
+                "diverge in the first one; give trials= (--trials) instead"
+            )
+        return found
 
-    if not hours > 0 or not fits(1):
-        needed = forecast(definition, times, workers, configurations=1).hours
+    if not hours > 0 or needed(1) > hours:
         raise SelectionError(
-            f"hours={hours:g} is not enough for one configuration, which takes up to {needed:.2g} "
-            "hours; give more hours or workers, or fewer runs (--seeds, --splits)"
+            f"hours={hours:g} is not enough for one configuration, which takes up to "
+            f"{needed(1):.2g} hours; give more hours or workers, or fewer runs (--seeds, --splits)"
         )
-    least, most = 1, size
+    least, most = 1, grid_size(definition.space)
     while least < most:
         middle = (least + most + 1) // 2
-        least, most = (middle, most) if fits(middle) else (least, middle - 1)
+        least, most = (middle, most) if needed(middle) <= hours else (least, middle - 1)
     return least

@@ -19,7 +19,7 @@ from adgn.selection.definition import StudyDefinition, params_key
 from adgn.selection.halving import Entry
 from adgn.selection.paused_runs import curve_epochs, train_to
 from adgn.selection.protocols import Run
-from adgn.selection.replicate import held, read_scores, replicate, run_record
+from adgn.selection.replicate import held, key_lock, read_scores, replicate, run_record
 from adgn.selection.study import kinds, sampler_for, trial_entry
 from adgn.training import DivergedError, Interrupted, TrainingError
 
@@ -72,9 +72,13 @@ class TrialObjective:
             answer = self._known_answer(trial, Entry(key, trial.user_attrs.get("rung", 0)))
             if answer is not None:
                 return self._repeat(trial, answer)
-            with held(self.folder / "locks" / f"{key}.lock", self.stop):
+            with held(key_lock(self.folder, key), self.stop):
                 evaluate = self._evaluate_rung if self.definition.rungs else self._evaluate
-                return evaluate(trial, params, key)
+                try:
+                    return evaluate(trial, params, key)
+                except DivergedError:  # it never goes on
+                    shutil.rmtree(self.folder / "runs" / key, ignore_errors=True)
+                    raise
         except optuna.TrialPruned:
             raise
         except Interrupted:
@@ -149,7 +153,7 @@ class TrialObjective:
         return value
 
     def _evaluate_rung(self, trial: Trial, params: Mapping[str, Any], key: str) -> float:
-        """Goes on with the configuration's runs up to the rung; none of them is removed."""
+        """Goes on with the configuration's runs up to the rung, from where they paused."""
         definition, protocol = self.definition, self.definition.protocol
         number: int = trial.user_attrs["rung"]
         rung = definition.rungs[number]

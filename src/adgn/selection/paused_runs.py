@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from adgn.selection.replicate import StopCallback, read_scores
+from adgn.selection.replicate import StopCallback, read_scores, with_restart
 from adgn.training import (
     Callback,
-    DamagedRunError,
     Interrupted,
     RunDirectory,
     TrainConfig,
@@ -87,11 +86,8 @@ def train_to(
     """
     if should_stop():
         raise Interrupted("stopped between two runs", 0)
-    try:
-        return _train_to(epochs, config, RunDirectory(folder), should_stop)
-    except DamagedRunError:
-        shutil.rmtree(folder)
-        return _train_to(epochs, config, RunDirectory(folder), should_stop)
+    directory = RunDirectory(folder)
+    return with_restart(folder, lambda: _train_to(epochs, config, directory, should_stop))
 
 
 def _train_to(

@@ -4,16 +4,27 @@ import math
 import shutil
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from filelock import FileLock, Timeout
 
 from adgn.selection.protocols import Run
-from adgn.training import Callback, Interrupted, RunDirectory, TrainConfig, Trainer, train
+from adgn.training import (
+    Callback,
+    DamagedRunError,
+    Interrupted,
+    RunDirectory,
+    TrainConfig,
+    Trainer,
+    train,
+)
 
+_Answer = TypeVar("_Answer")
 _POLL_SECONDS = 0.2
 
 
@@ -39,13 +50,12 @@ def replicate(
 ) -> Iterator[tuple[Run, dict[str, Any]]]:
     """Yields the result of every run, as its result.json has it.
 
-    A run that was stopped, in whatever way, goes on; one that is over is read. `should_stop` is
-    asked after every step; where it says so, `Interrupted` is raised.
+    A run that was stopped, in whatever way, goes on; one that is over is read; one whose files are
+    lost or damaged starts again. `should_stop` is asked after every step; where it says so,
+    `Interrupted` is raised.
     """
-    for run in runs:
-        if should_stop():
-            raise Interrupted("stopped between two runs", 0)
-        config, directory = config_of(run), RunDirectory(folder_of(run))
+
+    def result_of(config: TrainConfig, directory: RunDirectory) -> dict[str, Any]:
         if directory.result() is not None:
             directory.refuse_other(config)
         else:
@@ -58,7 +68,29 @@ def replicate(
             )
             # A finished run needs its weights alone; the state is several times as large.
             shutil.rmtree(directory.states.folder, ignore_errors=True)
-        yield run, directory.result() or {}
+        return directory.result() or {}
+
+    for run in runs:
+        if should_stop():
+            raise Interrupted("stopped between two runs", 0)
+        config, folder = config_of(run), folder_of(run)
+        yield run, with_restart(folder, partial(result_of, config, RunDirectory(folder)))
+
+
+def with_restart(folder: Path, attempt: Callable[[], _Answer]) -> _Answer:
+    """What `attempt` gives; where files of the run in the folder are lost or damaged, once more.
+
+    The folder is removed before, with a warning that says why. The run comes to the same scores.
+    """
+    file = RunDirectory(folder).config_file
+    try:
+        if not file.exists() and any(folder.glob("[!.]*")):
+            raise DamagedRunError(f"{file} is missing")
+        return attempt()
+    except DamagedRunError as error:
+        warnings.warn(f"{error}. The run in {folder} starts again", stacklevel=3)
+        shutil.rmtree(folder)
+    return attempt()
 
 
 def run_record(run: Run, scores: Any, result: Mapping[str, Any]) -> dict[str, Any]:
@@ -77,6 +109,11 @@ def read_scores(scores: Mapping[str, float | None]) -> dict[str, float]:
         return -math.inf if name.startswith("log10") else math.nan
 
     return {name: missing(name) if x is None else float(x) for name, x in scores.items()}
+
+
+def key_lock(folder: Path, key: str) -> Path:
+    """The file that is locked while somebody is at the runs of a configuration in a study."""
+    return folder / "locks" / f"{key}.lock"
 
 
 @contextmanager

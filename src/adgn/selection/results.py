@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,10 @@ from adgn.selection.definition import StudyDefinition
 from adgn.selection.errors import SelectionError
 from adgn.selection.objective import group_mean, trial_scores
 from adgn.selection.protocols import Run, Summary
-from adgn.selection.replicate import read_scores, replicate
-from adgn.selection.status import ranked, study_status, tie_break
+from adgn.selection.replicate import read_scores, replicate, with_restart
+from adgn.selection.status import ranked, spent_seconds, study_status, tie_break
 from adgn.selection.study import kinds, rung_of, trial_key, trial_params
-from adgn.training import ConfigError, RunDirectory, evaluate, shared_data, to_toml
+from adgn.training import ConfigError, evaluate, shared_data, to_toml
 from adgn.training.checkpoint import RUN_AGAIN, write_atomically
 from adgn.training.seeding import resolve_device
 from adgn.training.tasks import task_entry
@@ -104,11 +105,13 @@ def conclude(
         "all splits" if split is None else str(split): trial.number
         for split, trial in chosen.items()
     }
+    times = map(spent_seconds, study.get_trials(deepcopy=False))
+    spent = {"trials": counts, "trial_seconds": round(sum(s for s in times if s is not None), 1)}
     before = _earlier(folder)
     enough = before is not None and (bool(before["test"]) or not evaluate_test)
     if before is not None and enough and before["selected_trials"] == selected:
         if before["trials"] != counts:
-            before = {**before, "trials": counts}
+            before = {**before, **spent}
             _write(folder / "selection.json", before)
         return _result(study, definition, folder, before)
     per_split = definition.protocol.per_split
@@ -119,7 +122,6 @@ def conclude(
         runs = _recorded_runs(definition, trials)
     best = trial_params(chosen[None])
     first = definition.protocol.runs()[0]
-    times = (trial.duration for trial in study.get_trials(deepcopy=False))
     published = task_entry(definition.task).published(definition.config(best, first))
     tested = [] if before is None else list(before["tested_before"])
     if before is not None and before["test"]:
@@ -136,7 +138,7 @@ def conclude(
         "metric": definition.metric,
         "compared_on": definition.metric_split,
         "rule": _rule(definition),
-        "trials": counts,
+        **spent,
         "selected_trials": selected,
         "settings": best,
         "settings_by_split": {
@@ -156,7 +158,6 @@ def conclude(
         ],
         # Looking at the test split again for another selection makes its score less honest.
         "tested_before": tested,
-        "trial_seconds": round(sum(time.total_seconds() for time in times if time is not None), 1),
         "environment": environment(),
     }
     for split, trial in chosen.items():
@@ -166,11 +167,12 @@ def conclude(
         write_atomically(folder / name, text.encode(), RUN_AGAIN)
     _write(folder / "selection.json", record)
     shutil.rmtree(folder / "locks", ignore_errors=True)
-    if definition.rungs:
-        selected_keys = {trial_key(trial, definition) for trial in chosen.values()}
-        for runs_of_one in (folder / "runs").glob("*"):
-            if runs_of_one.name not in selected_keys:
-                shutil.rmtree(runs_of_one, ignore_errors=True)
+    every = kinds(study.get_trials(deepcopy=False), definition)
+    failed = [trial for trial, what in every if what == "failed"]  # a crash may be tried again
+    needed = {trial_key(trial, definition) for trial in (*chosen.values(), *failed)}
+    for runs_of_one in (folder / "runs").glob("*"):
+        if runs_of_one.name not in needed:
+            shutil.rmtree(runs_of_one, ignore_errors=True)
     return _result(study, definition, folder, record)
 
 
@@ -180,29 +182,28 @@ def _final_runs(
     trials: Mapping[Run, FrozenTrial],
     progress: Progress | None,
 ) -> dict[Run, dict[str, dict[str, float]]]:
-    """Scores of every selected run; where weights are not there, they are trained again."""
-    places = {run: folder / _run_folder(definition, trial, run) for run, trial in trials.items()}
-    for place in places.values():
-        if not RunDirectory(place).best_file.exists():
-            shutil.rmtree(place, ignore_errors=True)
-    tell = progress or (lambda done, total: None)
+    """Scores of every selected run; where weights are lost or damaged, they are trained again."""
     device = definition.base.device
     try:
         resolve_device(device)
     except ConfigError:  # workers had that GPU, and this machine has none
         device = "cpu"
+
+    def scores_of(run: Run, place: Path) -> dict[str, dict[str, float]]:
+        config = definition.config(trial_params(trials[run]), run)
+        ((_, result),) = replicate([run], lambda _: config, lambda _: place)
+        return {
+            definition.metric_split: read_scores(result["scores"][definition.metric_split]),
+            "test": evaluate(place, ["test"], device=device)["test"],
+        }
+
+    tell = progress or (lambda done, total: None)
     scores: dict[Run, dict[str, dict[str, float]]] = {}
     tell(0, len(trials))
     with shared_data():
-        for run, result in replicate(
-            trials,
-            lambda run: definition.config(trial_params(trials[run]), run),
-            places.__getitem__,
-        ):
-            scores[run] = {
-                definition.metric_split: read_scores(result["scores"][definition.metric_split]),
-                "test": evaluate(places[run], ["test"], device=device)["test"],
-            }
+        for run, trial in trials.items():
+            place = folder / _run_folder(definition, trial, run)
+            scores[run] = with_restart(place, partial(scores_of, run, place))
             tell(len(scores), len(trials))
     return scores
 

@@ -96,13 +96,8 @@ def study_status(study: Study, definition: StudyDefinition) -> StudyStatus:
     trials = study.get_trials(deepcopy=False)
     counts = Counter(what for _, what in kinds(trials, definition))
     best = next(iter(ranked(trials, definition)), None)
-    times = [
-        trial.duration.total_seconds()
-        for trial in trials
-        if trial.duration is not None
-        and kind(trial) in ("complete", "pruned")
-        and "answered_from" not in trial.user_attrs
-    ]
+    ended = [spent_seconds(trial) for trial in trials if kind(trial) in ("complete", "pruned")]
+    times = [seconds for seconds in ended if seconds is not None]
     rungs, decided = _rungs(study, definition)
     return StudyStatus(
         total=sum(counts.values()) - counts["replaced"],
@@ -113,6 +108,18 @@ def study_status(study: Study, definition: StudyDefinition) -> StudyStatus:
         rungs=rungs,
         decided=decided,
     )
+
+
+def spent_seconds(trial: FrozenTrial) -> float | None:
+    """What a trial took; `None` where that is not known.
+
+    The time of a trial whose worker died lasts until somebody noticed, which may be days; that of
+    one that repeats another's answer was spent waiting.
+    """
+    died = kind(trial) == "replaced" and not trial.user_attrs.get("interrupted", False)
+    if trial.duration is None or died or "answered_from" in trial.user_attrs:
+        return None
+    return trial.duration.total_seconds()
 
 
 def _rungs(study: Study, definition: StudyDefinition) -> tuple[tuple[RungStatus, ...], bool]:

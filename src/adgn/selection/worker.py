@@ -6,22 +6,24 @@ import socket
 import threading
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import optuna
 import torch
-from filelock import FileLock
+from filelock import Timeout
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
 from adgn.selection.definition import StudyDefinition
 from adgn.selection.objective import TrialObjective, is_running
+from adgn.selection.replicate import held, key_lock
 from adgn.selection.storage import QueueEmpty, open_storage, storage_errors
 from adgn.selection.study import kinds, open_study, plan, requeue, wanted
-from adgn.training import shared_data
+from adgn.training import Interrupted, shared_data
 
 CRASHES_TO_GIVE_UP = 3  # of the first trials, before any has a score
 _POLL_SECONDS = 0.5
@@ -69,7 +71,7 @@ def _work(spec: WorkerSpec, stop: threading.Event) -> None:
                     objective, n_trials=1, catch=(Exception,), callbacks=[_requeue_interrupted]
                 )
             except QueueEmpty:
-                if definition.rungs and _plan_next_rung(study, definition, Path(spec.folder)):
+                if definition.rungs and _plan_next_rung(study, definition, Path(spec.folder), stop):
                     continue
                 if not study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
                     break
@@ -80,14 +82,21 @@ def _work(spec: WorkerSpec, stop: threading.Event) -> None:
                     raise
 
 
-def _plan_next_rung(study: Study, definition: StudyDefinition, folder: Path) -> int:
+def _plan_next_rung(
+    study: Study, definition: StudyDefinition, folder: Path, stop: threading.Event
+) -> int:
     """Puts into the queue what is decided by now, and removes states that are not needed again."""
-    with FileLock(folder / ".lock"):  # two workers must not both plan
-        added = plan(study, definition)
-        rungs, _ = wanted(study, definition)
-        # Who stayed below is taken up again only while the rung above is not over.
-        for number in range(1, len(rungs) - 1):
-            for key in set(rungs[number - 1]) - set(rungs[number]):
+    try:
+        with held(folder / ".lock", stop):  # two workers must not both plan
+            added = plan(study, definition)
+            rungs, _ = wanted(study, definition)
+    except Interrupted:
+        return 0
+    # Who stayed below is taken up again only while the rung above is not over.
+    for number in range(1, len(rungs) - 1):
+        for key in set(rungs[number - 1]) - set(rungs[number]):
+            # A worker that was thought dead may still be at it; who plans next removes it.
+            with suppress(Timeout, Interrupted), held(key_lock(folder, key), stop, seconds=0):
                 shutil.rmtree(folder / "runs" / key, ignore_errors=True)
     return added
 

@@ -51,6 +51,24 @@ def published_row(title: str, options: Mapping[str, Any], table: str) -> str:
     return f"A-DGN {'ws' if options.get('weight_sharing', True) else 'ldw'}{variant}"
 
 
+def published_direction(table: str, row: str) -> str | None:
+    """Where nodes listened in a row of a table, see `adgn.training.PublishedValue`.
+
+    The paper's own rows have PyG's direction, `"in"`. On the heterophilic graphs, whose edges have
+    a direction, most of the rows that it quotes come from code that multiplies the states with the
+    adjacency matrix as stored, so that a node hears the nodes that it points to.
+
+    Example:
+        >>> published_direction("heterophilic_benchmarks", "A-DGN")
+        'in'
+        >>> published_direction("heterophilic_benchmarks", "GCN")
+        'out'
+    """
+    known = published_tables()[table]["direction"]
+    found: str | None = known.get(row) if isinstance(known, Mapping) else known
+    return found
+
+
 def published_value(
     task: str, title: str, options: Mapping[str, Any], *, radius: int | None = None
 ) -> PublishedValue | None:
@@ -109,6 +127,7 @@ def _cell(
         table=table,
         row=row,
         column=column,
+        direction=published_direction(table, row),
     )
 
 
@@ -116,11 +135,13 @@ def _was_run(title: str, options: Mapping[str, Any], table: str) -> bool:
     """Whether a variant of A-DGN is one of the table's; other models are known by their title.
 
     Randomised weights are in no table. Outside property prediction the paper shares weights, and
-    on trees it has the sum alone.
+    on trees it has the sum alone. Its nodes listen to their incoming edges, and no row has weights
+    for both directions.
     """
+    direction = options.get("direction", "in")
     if title != "A-DGN":
-        return True
-    if not options.get("train_recurrent", True):
+        return bool(direction != "both")
+    if direction != "in" or not options.get("train_recurrent", True):
         return False
     shared = table == _PROPERTY or options.get("weight_sharing", True)
     return bool(shared) and (table != _TREES or options.get("phi", "sum") == "sum")
@@ -132,7 +153,8 @@ def _tree_cell(title: str, radius: int | None) -> PublishedValue | None:
     if accuracy is None:
         return None
     # The paper's table has train accuracies.
-    return PublishedValue("train_accuracy", accuracy, None, _TREES, title, column)
+    direction = published_direction(_TREES, title)
+    return PublishedValue("train_accuracy", accuracy, None, _TREES, title, column, direction)
 
 
 def published_normalised_accuracy(row: str, column: str) -> float | None:

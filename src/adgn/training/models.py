@@ -96,6 +96,8 @@ def _states(model: ModelConfig, size: TaskSize) -> float:
         kept = 1.25 if known and model.options["phi"] in ("sum", "gcn") else 5.0
         if model.options["memory"] == "checkpoint":
             layers = min(layers, 2 * math.sqrt(layers))
+    if model.options.get("direction") == "both" and kept > 1.25:  # but for the fused integration
+        kept *= 2
     return _FLOAT * entries * (kept * layers + _AT_WORK) + _EDGE_BYTES * size.edges
 
 

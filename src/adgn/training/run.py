@@ -362,7 +362,7 @@ class Checkpointer:
             {
                 "trainer": state,
                 "metrics": {"length": length, "sha256": digest},
-                "config": json.loads(json.dumps(self.config.model_dump())),
+                "config": self.config.model_dump(mode="json"),
             }
         )
         self.save_best(state["best_weights"], state["stopping"]["best_epoch"])
@@ -393,22 +393,25 @@ def strict_json(line: Mapping[str, Any]) -> str:
         return json.dumps(finite_or_none(line), allow_nan=False)
 
 
-def _essential(config: TrainConfig | Mapping[str, Any]) -> dict[str, Any]:
+def _essential(config: TrainConfig) -> dict[str, Any]:
     """The settings that must not change in the course of a run, as JSON has them.
 
     Where to compute and to look for data, and when states are written, may.
     """
-    plain = config.model_dump() if isinstance(config, TrainConfig) else config
-    settings: dict[str, Any] = json.loads(json.dumps(plain))
-    for key in ("device", "checkpoint"):
-        settings.pop(key, None)
+    settings: dict[str, Any] = config.model_dump(exclude={"device", "checkpoint"}, mode="json")
     settings["task"].pop("root", None)
     return settings
 
 
 def _differences(left: TrainConfig, right: TrainConfig | Mapping[str, Any]) -> str:
-    """The first settings in which two configurations differ; empty where none does."""
-    found = config_differences(_essential(left), _essential(right))
+    """The first settings in which two configurations differ; empty where none does.
+
+    A setting that was added after `right` was written has its default there.
+    """
+    try:
+        found = config_differences(_essential(left), _essential(resolve_config(right)))
+    except ConfigError as error:  # another version wrote it, or it is damaged
+        return str(error)
     return "; ".join(found[:3]) + (" …" if len(found) > 3 else "")
 
 

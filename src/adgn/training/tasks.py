@@ -115,6 +115,8 @@ class PublishedValue:
             most tables print percent.
         mean, std: The number, and its standard deviation where the table has one.
         table, row, column: Where it stands, as the publication calls them.
+        direction: Where nodes listened; `"any"` for graphs without directions, on which all are
+            alike. `None` where it is not known or the graph is not used.
     """
 
     metric: str
@@ -123,6 +125,7 @@ class PublishedValue:
     table: str
     row: str
     column: str
+    direction: str | None = None
 
 
 @dataclass(frozen=True)

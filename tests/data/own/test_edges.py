@@ -102,3 +102,16 @@ def test_edges_are_the_set_of_pairs(seed, directed):
         expected |= {(b, a) for a, b in expected}
     assert set(pairs_of(edges)) == expected
     assert edges.index.shape[1] == len(expected)
+
+
+@pytest.mark.parametrize("more", [[], [(2, 3)]])
+def test_pairs_with_different_weights_are_counted(more):
+    edges = tidy(
+        [(0, 1), (1, 0), (1, 2), (2, 1), *more], [1, 3, 2, 2, *[5] * len(more)], directed=False
+    )
+    assert (
+        sum("1 pair of nodes is listed in both directions with different" in n for n in edges.notes)
+        == 1
+    )
+    found = dict(zip(pairs_of(edges), edges.weight.tolist(), strict=True))
+    assert found[(0, 1)] == found[(1, 0)] == 2

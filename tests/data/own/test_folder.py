@@ -91,3 +91,11 @@ def test_folders_that_are_wrong(tmp_path):
     write(two / "labels.csv", "graph,y\na,1\n")
     with pytest.raises(GraphInputError, match="several tables of targets"):
         Graph.from_folder(two, target_column="y")
+
+
+def test_new_graphs_need_no_targets(tmp_path):
+    folder_of_pairs(tmp_path / "old", "{}_{}.csv")
+    write(tmp_path / "old" / "targets.csv", "name,toxic\nb,no\na,yes\n")
+    reading = Graph.from_folder(tmp_path / "old", target_column="toxic", directed=False).reading
+    new = Graph.from_folder(folder_of_pairs(tmp_path / "new", "{}/{}.csv"), **reading)
+    assert (new.level, new.num_rows, new.target, new.directed) == ("graph", 2, None, False)

@@ -145,3 +145,24 @@ def test_the_used_part_of_igraph(directed):
 def test_igraph_that_is_wrong():
     with pytest.raises(GraphInputError, match="give a graph of igraph"):
         Graph.from_igraph(networkx.Graph())
+
+
+def test_a_new_graphml_file_needs_no_target_and_says_where_it_differs(tmp_path):
+    club = networkx.karate_club_graph()
+    networkx.write_graphml(club, tmp_path / "club.graphml")
+    reading = Graph.from_graphml(tmp_path / "club.graphml", target_column="club").reading
+    new = networkx.DiGraph([(0, 1, {"weight": 2.0})])
+    networkx.write_graphml(new, tmp_path / "new.graphml")
+    graph = Graph.from_graphml(tmp_path / "new.graphml", **reading)
+    assert graph.target is None
+    assert graph.edge_index.tolist() == [[0, 1], [1, 0]]
+    assert any("though the graph is directed" in note for note in graph.notes)
+    assert not any("though" in n for n in Graph.from_graphml(tmp_path / "club.graphml").notes)
+
+
+def test_numbers_that_are_too_large_for_ids_become_text():
+    graph = Graph.from_networkx(networkx.path_graph([2**70, 2**71, 3]))
+    assert graph.ids.to_pylist() == [str(2**70), str(2**71), "3"]
+    assert graph.edge_index.tolist() == [[0, 1, 1, 2], [1, 2, 0, 1]]
+    with pytest.raises(GraphInputError, match="too large"):
+        Graph.from_tables({"id": [2**70]}, None)

@@ -183,7 +183,7 @@ def test_whole_numbers_above_the_exact_ones_are_numbers():
 
 def test_categories_that_are_numbers_are_the_same_in_new_data():
     nodes = {"id": range(4), "zip": [7.0, None, 8.0, 7.0]}
-    graph = Graph.from_tables(nodes, None, id="id", categories=["zip"])
+    graph = Graph.from_tables(nodes, None, id="id", categories=["zip"], directed=True)
     plan = Preprocessing.fit(graph)
     assert plan.names == ("zip=7", "zip=8", "zip: missing")
     assert plan.category_columns == ("zip",)
@@ -386,3 +386,25 @@ def test_many_columns_of_one_kind_are_one_row():
     _, decisions, _, _ = fitted(graph_with(**columns, k=repeated("a", "b")))
     assert list(decisions) == ["n0 … n29 (30 columns)", "k"]
     assert decisions["n0 … n29 (30 columns)"].features == 30
+
+
+def test_names_with_a_leading_zero_are_not_lost_in_numbers():
+    plan = Preprocessing.fit(graph_with(code=repeated("007", "x12")))
+    with pytest.raises(GraphInputError, match=r"'007'.*categories=\['code'\]"):
+        plan.transform(graph_with(code=[7, 12]))
+    plain = Preprocessing.fit(graph_with(code=repeated("7", "x12")))
+    assert plain.transform(graph_with(code=[7, 7])).x[:, 0].tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("directed", [True, False])
+def test_another_direction_than_in_training_is_refused(directed):
+    plan = Preprocessing.fit(graph_with(directed=directed, v=[1.0, 2.0, 4.0]))
+    with pytest.raises(GraphInputError, match=f"directed={directed}"):
+        plan.transform(graph_with(directed=not directed, v=[1.0, 2.0]))
+    # Where there are no edges they have no direction.
+    assert len(plan.transform(Graph.from_tables({"id": [0], "v": [2.0]}, None, id="id")).x) == 1
+
+
+def test_degrees_of_a_graph_without_edges_are_those_that_the_model_knows():
+    plan = Preprocessing.fit(graph_with(edges={"source": [0, 0], "target": [1, 2]}, v=[1, 1, 1]))
+    assert plan.transform(Graph.from_tables({"id": [0], "v": [1]}, None, id="id")).x.shape == (1, 2)

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from torch_geometric.data import Data, HeteroData
+from torch_geometric.data import Batch, Data, HeteroData, InMemoryDataset
 
 from adgn.data import Graph, GraphInputError, Preprocessing
 
@@ -95,3 +95,21 @@ def test_several_splits_are_not_chosen_from():
 def test_data_that_is_wrong(data, message):
     with pytest.raises(GraphInputError, match=message):
         Graph.from_pyg(data)
+
+
+class Stored(InMemoryDataset):
+    def __init__(self, graphs):
+        super().__init__()
+        self.data, self.slices = self.collate(graphs)
+
+
+def test_data_sets_and_batches():
+    edge = torch.tensor([[0, 1], [1, 2]])
+    nodes = Data(x=torch.rand(3, 2), edge_index=edge, y=torch.tensor([0, 1, 0]))
+    one = Graph.from_pyg(Stored([nodes]))
+    assert (one.level, one.num_rows, one.graph_ids) == ("node", 3, None)
+    graphs = [Data(x=torch.rand(3, 2), edge_index=edge, y=float(n)) for n in range(4)]
+    for many in (Stored(graphs), Batch.from_data_list(graphs)):
+        graph = Graph.from_pyg(many)
+        assert (graph.level, graph.num_rows, graph.num_nodes) == ("graph", 4, 12)
+        assert graph.target["y"].to_pylist() == [0.0, 1.0, 2.0, 3.0]

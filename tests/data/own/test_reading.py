@@ -344,3 +344,94 @@ def test_cora_written_out_as_text_is_read_as_it_was(data_root, tmp_path):
     varies = (words != words[0]).any(axis=0)
     assert torch.equal(features.x.to_dense(), torch.from_numpy(words[:, varies]).float())
     assert torch.equal(TargetEncoder.fit(graph).encode(graph), data.y)
+
+
+def test_new_tables_are_read_as_the_first_ones_were(tmp_path):
+    write(tmp_path / "n.csv", "name,code,side\na1,007,x\n2,x12,007\n3,NA,\n")
+    write(tmp_path / "e.csv", "who,whom,weight,kind\na1,2,1.5,01\n2,3,2.5,b\n")
+    graph = Graph.from_tables(
+        tmp_path / "n.csv", tmp_path / "e.csv", target_column="side", directed=False
+    )
+    reading = {**graph.reading, "categories": ["code", "kind", "side"]}
+    # Columns in another order, none with a usual name, and values that look like numbers.
+    write(tmp_path / "n2.csv", "code,id,name,side\n007,9,5,007\nNA,8,6,\n")
+    write(tmp_path / "e2.csv", "kind,weight,whom,who\n01,2.0,6,5\n")
+    new = Graph.from_tables(tmp_path / "n2.csv", tmp_path / "e2.csv", **reading)
+    assert new.ids.to_pylist() == [5, 6]
+    assert new.node_columns["code"].to_pylist() == ["007", None]
+    assert new.target.to_pydict() == {"side": ["007", None]}
+    assert new.edge_index.tolist() == [[0, 1], [1, 0]]
+    assert new.edge_weight.tolist() == [2.0, 2.0]
+    assert new.edge_columns["kind"].to_pylist() == ["01"]
+    assert not new.directed
+
+
+def test_a_prediction_does_without_the_target_and_not_without_ids(tmp_path):
+    atoms = {"molecule": [1, 1, 2], "id": [1, 2, 1], "z": [6, 8, 6]}
+    bonds = {"molecule": [1], "source": [1], "target": [2]}
+    soluble = {"molecule": [1, 2], "soluble": ["yes", "no"]}
+    options = {"graph": "molecule", "target_column": "soluble", "categories": ["z"]}
+    reading = Graph.from_tables(atoms, bonds, graphs=soluble, **options).reading
+    for graphs in (None, {"molecule": [1, 2]}):
+        new = Graph.from_tables(atoms, bonds, graphs=graphs, **reading)
+        assert (new.level, new.num_rows, new.target) == ("graph", 2, None)
+    with pytest.raises(
+        GraphInputError, match=r"no column 'id', the id column .* Did you mean 'Id'"
+    ):
+        Graph.from_tables({"molecule": [1], "Id": [1], "z": [6]}, None, **reading)
+
+
+def test_columns_for_splits_are_not_needed_and_no_features_of_a_prediction():
+    nodes = {"id": [0, 1], "v": [1.0, 2.0], "when": [1, 2], "part": ["train", "test"]}
+    edges = {"source": [0], "target": [1], "when": [3]}
+    reading = Graph.from_tables(nodes, edges, time="when", split="part", directed=True).reading
+    new = Graph.from_tables({**nodes, "part": ["later", "now"]}, edges, **reading)
+    assert (new.time, new.split) == (None, None)
+    assert new.node_columns.column_names == ["v"]
+    assert new.edge_columns.column_names == ["when"]
+    assert Graph.from_tables({"id": [0], "v": [1.0]}, None, **reading).num_nodes == 1
+
+
+def test_new_nodes_may_be_without_edges():
+    nodes = {"id": [0, 1, 2], "v": [1.0, 2.0, 4.0]}
+    edges = {"source": [0, 1], "target": [1, 2], "weight": [1.0, 2.0], "kind": [3.0, 4.0]}
+    graph = Graph.from_tables(nodes, edges, directed=True)
+    plan = Preprocessing.fit(graph)
+    empty = pa.table(edges).slice(0, 0)
+    for none in (None, empty):
+        new = Graph.from_tables(nodes, none, **graph.reading)
+        features = plan.transform(new)
+        assert features.x.shape == (3, len(plan.names)) == (3, 3)
+        assert features.x[:, 1:].count_nonzero() == 0
+        assert features.edge_weight.tolist() == []
+    with pytest.raises(GraphInputError, match="header and no rows"):
+        Graph.from_tables(nodes, empty, directed=True)
+
+
+def test_times_are_ordered_in_time_or_refused(tmp_path):
+    nodes = {"id": [0, 1, 2], "when": ["2024-01-31", None, "2023-12-01 10:30"]}
+    edges = {"source": [0], "target": [1]}
+    graph = Graph.from_tables(nodes, edges, time="when", directed=True)
+    assert pa.types.is_timestamp(graph.time.type)
+    assert graph.time.is_null().to_pylist() == [False, True, False]
+    for times in (["1 May 2024", "2 May 2023", None], ["9", "10", "11"], [True, False, True]):
+        with pytest.raises(GraphInputError, match=r"column 'when' have the type .* 2024-01-31"):
+            Graph.from_tables({**nodes, "when": times}, edges, time="when", directed=True)
+    write(tmp_path / "n.csv", "id,when\n0,31.01.2024\n1,01.02.2023\n2,\n")
+    with pytest.raises(GraphInputError, match=r"'31\.01\.2024'"):
+        Graph.from_tables(tmp_path / "n.csv", edges, time="when", directed=True)
+
+
+def test_ids_above_the_signed_numbers_are_kept():
+    ids = pa.array([2**64 - 1, 2**64 - 2], pa.uint64())
+    graph = Graph.from_tables({"id": ids}, {"source": ids[:1], "target": ids[1:]})
+    assert graph.ids.to_pylist() == [str(2**64 - 1), str(2**64 - 2)]
+    assert graph.edge_index.tolist() == [[0], [1]]
+    small = pa.array([1, 2], pa.uint64())
+    assert pa.types.is_int64(Graph.from_tables({"id": small}, None).ids.type)
+
+
+def test_a_direction_that_the_table_does_not_agree_with_is_told():
+    edges = {"Source": [0], "Target": [1], "Type": ["Directed"]}
+    graph = Graph.from_tables({"id": [0, 1]}, edges, directed=False)
+    assert any("taken as undirected, as asked, though column 'Type'" in n for n in graph.notes)

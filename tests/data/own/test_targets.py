@@ -116,3 +116,10 @@ def test_new_data():
         whole.encode(graph_with(["a", "1"]))
     truth, _ = fitted([True, False])
     assert truth.encode(graph_with([1, 0, None])).tolist() == [1, 0, -1]
+
+
+def test_rows_with_some_of_the_targets_are_counted():
+    y = pa.table({"a": [1.0, 2.0, 3.0, None], "b": [5.0, None, 7.0, None]})
+    graph = Graph.from_arrays([[0.0]] * 4, [[0], [1]], y=y)
+    (note,) = TargetEncoder.fit(graph).notes
+    assert note.startswith("target: 1 node(s) of x have a value in some of the columns 'a', 'b'")

@@ -80,6 +80,7 @@ def graph_from_arrays(
         graph_ids=graph_ids,
         notes=(*edges.notes, *notes),
         origin="x",
+        reading={"directed": edges.directed},
     )
 
 

@@ -20,6 +20,7 @@ ID_LIKE = 0.9  # the share of different values from which on text is taken for a
 LONG_TEXT = 40  # letters on average, in several words
 LOOKED_AT = 2000  # values of a column whose form is looked at
 _DATE = re.compile(r"\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})\b.*")
+_LEADING_ZERO = re.compile(r"[-+]?0\d+")
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+\s*")
 
 
@@ -126,6 +127,13 @@ def encode_column(plan: ColumnPlan, column: pa.ChunkedArray) -> tuple[Block, tup
         whole = pa.types.is_floating(kind) and _all_whole(column)
         if not (is_text(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind) or whole):
             raise _other_type(plan, "text", column)
+        named = [c for c in plan.categories if _LEADING_ZERO.fullmatch(c)]
+        if named and not is_text(kind) and not pa.types.is_null(kind):
+            raise GraphInputError(
+                f"column {plan.name!r} was read as numbers, and the model was trained with names "
+                f"such as {named[0]!r} in it, which are lost in numbers; read it as text: "
+                f"categories=[{plan.name!r}]"
+            )
         return _encode_categories(plan, as_text(column))
     if plan.kind == "vector":
         if not is_list(kind):

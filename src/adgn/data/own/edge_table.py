@@ -12,7 +12,7 @@ from adgn._util.names import shortened
 from adgn.data.own.columns import is_number
 from adgn.data.own.edges import Edges, check_weights, edges_by_graph, tidy_edges
 from adgn.data.own.ids import check_known, like_ids, positions, tidy_ids
-from adgn.data.own.node_table import Nodes, TableOptions, as_categories
+from adgn.data.own.node_table import Nodes, TableOptions, read_columns
 from adgn.data.own.roles import find_ends, find_weight
 from adgn.data.own.tables import Table
 from adgn.data.root import GraphInputError
@@ -23,13 +23,16 @@ EDGE_IDS = ("id", "edge_id", "edge", "key")
 
 def read_edges(
     table: Table | None, nodes: Nodes, options: TableOptions
-) -> tuple[Edges, pa.Table | None, torch.Tensor | None]:
-    """Edges by positions of nodes; the columns that become features, and the ends of their rows."""
+) -> tuple[Edges, pa.Table | None, torch.Tensor | None, dict[str, str | None]]:
+    """Edges by positions of nodes, columns that become features, the ends of their rows, roles.
+
+    The roles are the columns that were taken as `source`, `target` and `weight`.
+    """
     count = len(nodes.ids)
     if table is None:
         none = tidy_edges(np.empty((2, 0), dtype=np.int64), None, count, options.directed)
         note = f"no edges were given: {nodes.table.label} is a table of unconnected nodes"
-        return Edges(none.index, None, bool(options.directed), (note,)), None, None
+        return Edges(none.index, None, bool(options.directed), (note,)), None, None, {}
     source, target, notes = find_ends(options.source, options.target, table.names, table.label)
     weight, said = find_weight(
         options.weight,
@@ -40,7 +43,10 @@ def read_edges(
     graph = options.graph if options.graph in table.names else None
     taken = [source, target, *([weight] if weight else []), *([graph] if graph else [])]
     kept = [n for n in table.names if n not in {*taken, *options.ignore}]
-    data = table.read([*taken, *kept], {source, target, *([graph] if graph else [])})
+    named_ids = {source, target, *([graph] if graph else [])}
+    data = read_columns(table, [*taken, *kept], named_ids, options.categories)
+    if not data.num_rows and options.for_prediction:
+        return read_edges(None, nodes, options)
     if not data.num_rows:
         raise GraphInputError(
             f"{table.label} has a header and no rows: a graph without edges. Give edges=None to go "
@@ -59,11 +65,11 @@ def read_edges(
     if nodes.graph is not None:
         edges = edges_by_graph(edges, nodes.graph)
     joined = Edges(edges.index, edges.weight, edges.directed, (*notes, *edges.notes))
-    columns = as_categories(data.select(kept), options.categories) if kept else None
-    if columns is None:
-        return joined, None, None
-    columns = columns if order is None else columns.take(order)
-    return joined, columns, torch.from_numpy(np.ascontiguousarray(ends))
+    roles = {"source": source, "target": target, "weight": weight}
+    if not kept:
+        return joined, None, None, roles
+    columns = data.select(kept) if order is None else data.select(kept).take(order)
+    return joined, columns, torch.from_numpy(np.ascontiguousarray(ends)), roles
 
 
 def _without_ids(data: pa.Table, kept: Sequence[str], table: Table, notes: list[str]) -> list[str]:
@@ -140,6 +146,12 @@ def _weights(column: pa.ChunkedArray, name: str, table: Table) -> NDArray[np.flo
     return weights
 
 
+def direction_note(label: str, who: str, directed: bool) -> str:
+    """What is said where the user and the data do not agree about the direction."""
+    asked, said = ("directed", "undirected") if directed else ("undirected", "directed")
+    return f"{label}: edges are taken as {asked}, as asked, though {who} {said}"
+
+
 def _direction_column(
     data: pa.Table, kept: list[str], directed: bool | None, table: Table, notes: list[str]
 ) -> tuple[bool | None, list[str]]:
@@ -157,7 +169,10 @@ def _direction_column(
                 f"not; say which all are, directed=…, and ignore=[{name!r}]"
             )
         kept = [other for other in kept if other != name]
+        said = values.pop()
         if directed is None:
-            directed = values == {"directed"}
-            notes.append(f"{table.label}: edges are {values.pop()}, as column {name!r} says")
+            directed = said == "directed"
+            notes.append(f"{table.label}: edges are {said}, as column {name!r} says")
+        elif directed != (said == "directed"):
+            notes.append(direction_note(table.label, f"column {name!r} says", directed))
     return directed, kept

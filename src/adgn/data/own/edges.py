@@ -80,17 +80,20 @@ def tidy_edges(
         if ends.shape[1]:
             loops = int((ends[0] == ends[1]).sum())  # each once now
             notes.append(_direction_note(origin, ordered, backwards, symmetric, directed, loops))
-    if not directed and not symmetric:
+    if not directed and not (symmetric and _symmetric_weight(ends, weight, num_nodes)):
+        listed = weight
         both = np.concatenate([ends, ends[::-1]], axis=1)
         doubled = None if weight is None else np.concatenate([weight, weight])
         ends, weight = _merged(both, doubled, _keys(both, num_nodes), mean=True)
-    elif not directed and weight is not None and not _symmetric_weight(ends, weight, num_nodes):
-        both = np.concatenate([ends, ends[::-1]], axis=1)
-        doubled = np.concatenate([weight, weight])
-        ends, weight = _merged(both, doubled, _keys(both, num_nodes), mean=True)
-        notes.append(
-            f"{origin}: the weights of the two directions of some edges differ; their mean is taken"
-        )
+        if listed is not None and weight is not None:
+            # The listed edges come first; where the other direction has another weight, so has
+            # their mean.
+            differing = int((weight[: len(listed)] != listed).sum()) // 2
+            if differing:
+                notes.append(
+                    f"{origin}: {_count(differing, 'pair of nodes', 'pairs of nodes')} listed in "
+                    "both directions with different weights; their mean is taken"
+                )
     return Edges(
         torch.from_numpy(np.ascontiguousarray(ends)),
         None if weight is None else torch.from_numpy(weight.astype(np.float32)),
@@ -191,17 +194,14 @@ def _direction_note(
     merged = np.concatenate([ordered, backwards])
     merged.sort(kind="stable")  # which merges two sorted parts without sorting them again
     both = (int((merged[1:] == merged[:-1]).sum()) - loops) // 2
+    pairs = (
+        _count(both, "pair of nodes", "pairs of nodes") if both else "no pair of nodes is listed"
+    )
     return (
-        f"{origin}: nothing says whether edges have a direction, and {_pairs(both)} in both; taken "
+        f"{origin}: nothing says whether edges have a direction, and {pairs} in both; taken "
         "as directed, from source to target (directed=False: each edge counts both ways)"
     )
 
 
-def _pairs(number: int) -> str:
-    if not number:
-        return "no pair of nodes is listed"
-    return f"{number:,} pair of nodes is" if number == 1 else f"{number:,} pairs of nodes are"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what} is" if number == 1 else f"{number:,} {what}s are"
+def _count(number: int, one: str, many: str | None = None) -> str:
+    return f"{number:,} {one} is" if number == 1 else f"{number:,} {many or f'{one}s'} are"

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from adgn.data.own.graph import Graph
-from adgn.data.own.node_table import TableOptions, opened
+from adgn.data.own.node_table import TableOptions, opened, read_columns
 from adgn.data.own.objects import tables_of_graphml
 from adgn.data.own.reading import graph_from_tables
 from adgn.data.own.roles import find_ends, find_id
@@ -66,7 +66,10 @@ def graph_from_folder(folder: Path, options: TableOptions) -> Graph:
         graph = _from_graphml(graphml, targets, folder, options)
     else:
         graph = _from_pairs(pairs, targets, folder, options)
-    return replace(graph, notes=(*graph.notes, *notes))
+    reading = {**graph.reading}
+    if list(pairs) != [""]:
+        reading["graph"] = None  # a column that was made here
+    return replace(graph, notes=(*graph.notes, *notes), reading=reading)
 
 
 def _pairs(files: Iterable[Path], folder: Path) -> dict[str, tuple[Path, Path]]:
@@ -115,9 +118,8 @@ def _from_pairs(
             )
     identity, _ = find_id(options.id, nodes[0].names, nodes[0].label)
     source, target, _ = find_ends(options.source, options.target, edges[0].names, edges[0].label)
-    categories = set(options.categories)
-    node_tables = [t.read(t.names, {identity, *categories & set(t.names)}) for t in nodes]
-    edge_tables = [t.read(t.names, {source, target, *categories & set(t.names)}) for t in edges]
+    node_tables = [read_columns(t, t.names, {identity}, options.categories) for t in nodes]
+    edge_tables = [read_columns(t, t.names, {source, target}, options.categories) for t in edges]
     names = list(pairs)
     return _stacked(
         names,

@@ -1,6 +1,6 @@
 """A graph of the user, or many: columns as they came, edges as positions of nodes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Level = Literal["node", "graph"]
 _NO_COLUMNS = pa.table({})
 _FORM = ("delimiter", "encoding", "decimal")
+_OF_TABLES = ("id", "source", "target", "graph")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,6 +55,8 @@ class Graph:
         split: A column with `"train"`, `"valid"` and `"test"`.
         notes: What was left out, joined or assumed, each with a count.
         origin: What messages call the input, such as `nodes.csv`.
+        reading: Arguments with which new data is read as this was: the columns that were taken as
+            ids and ends, the direction, and so on. A fitted model keeps them as `reading_`.
 
     Example:
         >>> graph = Graph.from_arrays(
@@ -83,6 +86,7 @@ class Graph:
     split: pa.Array | None = None
     notes: tuple[str, ...] = ()
     origin: str = "the graph"
+    reading: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.num_nodes == 0:
@@ -199,6 +203,7 @@ class Graph:
         time: str | None = None,
         split: str | None = None,
         level: Level | None = None,
+        for_prediction: bool = False,
         delimiter: str | None = None,
         encoding: str = "utf-8",
         decimal: str = ".",
@@ -233,6 +238,8 @@ class Graph:
             split: A column with `train`, `valid` and `test`.
             level: Whether nodes or graphs are predicted. By default graphs where there is a table
                 of them, or where the target is the same in all nodes of each graph.
+            for_prediction: Whether the data is for a model that is fitted: the target may lack,
+                and ignored columns and columns of categories too.
             delimiter: What separates columns of text files; a comma, in .tsv files a tab.
             encoding: Of text files.
             decimal: What separates a number from its fraction in text files.
@@ -268,6 +275,7 @@ class Graph:
             time=time,
             split=split,
             level=level,
+            for_prediction=for_prediction,
             form=TextFormat(delimiter, encoding, decimal),
         )
         return graph_from_tables(nodes, edges, graphs, options)
@@ -446,15 +454,24 @@ def _table_options(options: dict[str, Any]) -> "TableOptions":
 
 def _from_object(tables: "ObjectTables", options: dict[str, Any]) -> Graph:
     """A graph of another library, which knows its direction and what its ids are."""
+    from adgn.data.own.edge_table import direction_note
     from adgn.data.own.reading import graph_from_tables
 
     known: dict[str, Any] = {"id": tables.id, "source": tables.source, "target": tables.target}
-    known["directed"] = tables.directed
-    for name in ("id", "source", "target", "graph"):
-        if options.get(name) is not None:
-            raise GraphInputError(f"{name}={options[name]!r} is for tables; this is one graph")
-    chosen = _table_options({**known, **options})
-    return graph_from_tables(tables.nodes, tables.edges, None, chosen)
+    for name in _OF_TABLES:
+        given = options.pop(name, None)
+        if given is not None and not options.get("for_prediction"):
+            raise GraphInputError(f"{name}={given!r} is for tables; this is one graph")
+    directed = options.pop("directed", None)
+    known["directed"] = tables.directed if directed is None else directed
+    graph = graph_from_tables(
+        tables.nodes, tables.edges, None, _table_options({**options, **known})
+    )
+    notes = graph.notes
+    if graph.directed != tables.directed:
+        notes = (*notes, direction_note(graph.origin, "the graph is", graph.directed))
+    reading = {name: value for name, value in graph.reading.items() if name not in _OF_TABLES}
+    return replace(graph, notes=notes, reading=reading)
 
 
 def _length(value: Any) -> int | None:

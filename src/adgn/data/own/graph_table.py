@@ -1,24 +1,28 @@
 """Targets of whole graphs: a table of graphs, or a column that is the same in all its nodes."""
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from adgn.data.own.ids import check_unique, like_ids, positions, tidy_ids
-from adgn.data.own.node_table import Nodes, TableOptions, opened, taken_columns, target_columns
+from adgn.data.own.node_table import (
+    Nodes,
+    TableOptions,
+    read_columns,
+    taken_columns,
+    target_columns,
+)
 from adgn.data.own.roles import check_columns
+from adgn.data.own.tables import Table
 from adgn.data.root import GraphInputError
 
 Integers = NDArray[np.int64]
 
 
 def read_graphs(
-    graphs: Any, nodes: Nodes, options: TableOptions, notes: list[str]
+    table: Table, nodes: Nodes, options: TableOptions, notes: list[str]
 ) -> tuple[pa.Table | None, dict[str, pa.Array | None]]:
     """The target of each graph, and its columns for splits, from a table of graphs."""
-    table = opened(graphs, "graphs", options.form)
     if options.graph is None or nodes.graph_ids is None:
         raise GraphInputError(
             f"{table.label} was given without graph='…': which column of {nodes.table.label} has "
@@ -28,8 +32,7 @@ def read_graphs(
     if key != options.graph:
         notes.append(f"{table.label}: the first column, {key!r}, is taken as the id of graphs")
     check_columns("target_column", options.targets, table.names, table.label)
-    roles = {"groups": options.groups, "time": options.time, "split": options.split}
-    named = {role: name for role, name in roles.items() if name}
+    named = options.for_splits
     for role, name in named.items():
         check_columns(role, [name], table.names, table.label)
     used = list(dict.fromkeys([key, *options.targets, *named.values()]))
@@ -39,7 +42,7 @@ def read_graphs(
             f"{table.label}: {len(unused):,} column(s) are not used, since features are those of "
             f"nodes: {', '.join(map(repr, unused[:5]))}"
         )
-    data = table.read(used, {key})
+    data = read_columns(table, used, {key}, options.categories)
     ids = tidy_ids(data.column(key), f"{table.label}, column {key!r}", table.place)
     check_unique(ids, None, f"{table.label}, column {key!r}", table.place)
     ids, wanted = like_ids(ids, nodes.graph_ids)

@@ -34,7 +34,8 @@ def tidy_ids(column: pa.ChunkedArray, what: str, place: Place) -> pa.Array:
             "fill it in or remove the row"
         )
     if pa.types.is_integer(ids.type):
-        return ids.cast(pa.int64())
+        small = not pa.types.is_uint64(ids.type) or (pc.max(ids).as_py() or 0) < 2**63
+        return ids.cast(pa.int64() if small else pa.string())
     if pa.types.is_floating(ids.type):
         whole = ids.to_numpy(zero_copy_only=False)
         if not (np.isfinite(whole).all() and (whole == np.round(whole)).all()):

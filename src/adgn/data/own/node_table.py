@@ -1,6 +1,6 @@
 """The table of nodes, taken apart."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from adgn._util.names import shortened
 from adgn.data.own.arrow import plain_array, unknown_as_null
-from adgn.data.own.columns import as_text
+from adgn.data.own.columns import as_text, is_number
 from adgn.data.own.graph import Level
 from adgn.data.own.ids import check_unique, tidy_ids
 from adgn.data.own.roles import check_columns, find_id
@@ -47,6 +47,7 @@ class TableOptions:
     time: str | None = None
     split: str | None = None
     level: Level | None = None
+    for_prediction: bool = False
     form: TextFormat = field(default_factory=TextFormat)
 
     @property
@@ -58,12 +59,23 @@ class TableOptions:
             [self.target_column] if isinstance(self.target_column, str) else [*self.target_column]
         )
 
+    @property
+    def for_splits(self) -> dict[str, str]:
+        """The columns that decide how rows are split, which a prediction does not do."""
+        roles = {"groups": self.groups, "time": self.time, "split": self.split}
+        return {
+            role: name
+            for role, name in roles.items()
+            if name is not None and not self.for_prediction
+        }
+
 
 @dataclass(frozen=True)
 class Nodes:
     """The table of nodes, taken apart; nodes of one graph beside one another."""
 
     table: Table
+    id_column: str
     ids: pa.Array
     columns: pa.Table
     target: pa.Table | None
@@ -90,8 +102,7 @@ def read_nodes(table: Table, options: TableOptions, *, has_graph_table: bool) ->
         has_graph_table: Whether targets and columns for splits are in another table.
     """
     id_column, notes = find_id(options.id, table.names, table.label)
-    roles = {"groups": options.groups, "time": options.time, "split": options.split}
-    named = {} if has_graph_table else {role: name for role, name in roles.items() if name}
+    named = {} if has_graph_table else options.for_splits
     targets = [] if has_graph_table else options.targets
     for role, name in named.items():
         check_columns(role, [name], table.names, table.label)
@@ -99,8 +110,10 @@ def read_nodes(table: Table, options: TableOptions, *, has_graph_table: bool) ->
     if options.graph is not None:
         check_columns("graph", [options.graph], table.names, table.label)
     taken = [id_column, *targets, *named.values(), *([options.graph] if options.graph else [])]
-    told = [*options.targets, *(name for name in roles.values() if name)]
+    told = [*options.targets, *options.for_splits.values()]
     answers = [name for name in told if has_graph_table and name in table.names]
+    if options.for_prediction:  # which splits nothing; nor are they features
+        taken += [n for n in (options.groups, options.time, options.split) if n in table.names]
     if answers:
         # Left in, the target of a graph would be a feature of its nodes.
         names = ", ".join(map(repr, answers))
@@ -112,9 +125,8 @@ def read_nodes(table: Table, options: TableOptions, *, has_graph_table: bool) ->
         )
     columns = _feature_columns(table, taken, options, notes)
     wanted = list(dict.fromkeys([*taken, *columns]))
-    text = {id_column, *(name for name in options.categories if name in wanted)}
-    text |= {options.graph} if options.graph else set()
-    data = table.read(wanted, text)
+    named_ids = {id_column, *([options.graph] if options.graph else [])}
+    data = read_columns(table, wanted, named_ids, options.categories)
     if not data.num_rows:
         raise GraphInputError(f"{table.label} has a header and no rows; give at least one node")
     ids = tidy_ids(data.column(id_column), f"{table.label}, column {id_column!r}", table.place)
@@ -128,9 +140,21 @@ def read_nodes(table: Table, options: TableOptions, *, has_graph_table: bool) ->
         check_unique(ids, None, f"{table.label}, column {id_column!r}", place)
     columns = _without_row_numbers(data, columns, notes, table.label)
     special = taken_columns(data, named, table, ids)
-    features = as_categories(data.select(columns), options.categories)
     target = target_columns(data, targets)
-    return Nodes(table, ids, features, target, special, graph, graph_ids, notes)
+    return Nodes(
+        table, id_column, ids, data.select(columns), target, special, graph, graph_ids, notes
+    )
+
+
+def read_columns(
+    table: Table, columns: Sequence[str], ids: Collection[str], categories: Collection[str]
+) -> pa.Table:
+    """The named columns, those of categories as text."""
+    text = {name for name in columns if name in categories and name not in ids}
+    data = table.read(columns, ids, text)
+    for name in text:
+        data = data.set_column(data.column_names.index(name), name, as_text(data.column(name)))
+    return data
 
 
 def taken_columns(
@@ -141,6 +165,8 @@ def taken_columns(
     special |= {role: plain_array(data.column(name)) for role, name in named.items()}
     if special["split"] is not None:
         special["split"] = _tidy_split(special["split"], named["split"], table, ids)
+    if special["time"] is not None:
+        special["time"] = _tidy_time(special["time"], named["time"], table)
     return special
 
 
@@ -191,15 +217,6 @@ def _without_row_numbers(
     return kept
 
 
-def as_categories(table: pa.Table, categories: Sequence[str]) -> pa.Table:
-    """The table with the named columns as text."""
-    for name in categories:
-        if name in table.column_names:
-            place = table.column_names.index(name)
-            table = table.set_column(place, name, as_text(table.column(name)))
-    return table
-
-
 def _sorted_by_graph(
     data: pa.Table, ids: pa.Array, column: str, what: str, place: Any
 ) -> tuple[pa.Table, pa.Array, Integers, pa.Array, Integers]:
@@ -211,6 +228,25 @@ def _sorted_by_graph(
     if not np.array_equal(order, np.arange(len(order))):
         data, ids, graph = data.take(order), ids.take(pa.array(order)), graph[order]
     return data, ids, graph, encoded.dictionary, order
+
+
+def _tidy_time(column: pa.Array, name: str, table: Table) -> pa.Array:
+    """Numbers, dates or times; text where all of it is ISO 8601, which would not sort as text."""
+    kind = column.type
+    if is_number(kind) or pa.types.is_temporal(kind) or pa.types.is_null(kind):
+        return unknown_as_null(column)
+    if pa.types.is_string(kind):
+        for zone in (None, "UTC"):
+            try:
+                return column.cast(pa.timestamp("us", zone))
+            except pa.ArrowInvalid:
+                continue
+    value = next((v.as_py() for v in column if v.is_valid), None)
+    raise GraphInputError(
+        f"{table.label}: the times in column {name!r} have the type {kind}, such as "
+        f"{shortened(value)}, which has no order in time; write them as numbers or as "
+        "2024-01-31 or 2024-01-31 13:45:00"
+    )
 
 
 def _tidy_split(column: pa.Array, name: str, table: Table, ids: pa.Array) -> pa.Array:

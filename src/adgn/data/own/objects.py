@@ -120,19 +120,21 @@ def _free_name(name: str, taken: Iterable[str]) -> str:
 
 def _ids(nodes: Sequence[Hashable]) -> pa.Array:
     """Whole numbers and text as they are, everything else as it is printed."""
-    for kind in (int, str):
-        if all(type(node) is kind for node in nodes):
-            return pa.array(nodes)
-    return pa.array([str(node) for node in nodes])
+    return pa.array(nodes if _as_they_are(nodes) else [str(node) for node in nodes])
+
+
+def _as_they_are(nodes: Sequence[Hashable]) -> bool:
+    if all(type(node) is int for node in nodes):
+        return all(-(2**63) <= node < 2**63 for node in nodes)  # type: ignore[operator]
+    return all(type(node) is str for node in nodes)
 
 
 def _ends(
     pairs: Sequence[tuple[Hashable, Hashable]], nodes: Sequence[Hashable]
 ) -> tuple[pa.Array, pa.Array]:
     """The ends of edges, written as the ids of the nodes are."""
-    as_they_are = any(all(type(node) is kind for node in nodes) for kind in (int, str))
     source, target = ([pair[side] for pair in pairs] for side in (0, 1))
-    if as_they_are:
+    if _as_they_are(nodes):
         return pa.array(source), pa.array(target)
     return pa.array([str(node) for node in source]), pa.array([str(node) for node in target])
 
@@ -146,7 +148,7 @@ def _columns(rows: Sequence[Mapping[str, Any]], what: str) -> dict[str, pa.Array
 def _array(values: Sequence[Any], what: str, name: str) -> pa.Array:
     try:
         return pa.array(values, from_pandas=True)
-    except (pa.ArrowException, TypeError, ValueError) as error:
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise GraphInputError(
             f"{what} {name!r} cannot be a column: {error}. Give it values of one type, or remove it"
         ) from None

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import scipy.sparse
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -142,7 +143,9 @@ class Preprocessing:
             directed=graph.directed,
         )
         if plan.names == ("constant",):
-            plan = replace(plan, degrees=_plans(_degrees(graph), chosen, graph.origin))
+            plan = replace(
+                plan, degrees=_plans(_degrees(graph, graph.directed), chosen, graph.origin)
+            )
         blocks, _ = plan._blocks(graph)
         width = sum(features for _, features in blocks)
         entries = count_entries(blocks)
@@ -153,8 +156,15 @@ class Preprocessing:
         """The features of a graph, by what was decided.
 
         Raises:
-            GraphInputError: A column that is needed is not there, or has another type.
+            GraphInputError: A column that is needed is not there, or has another type; or edges
+                have a direction and those of the training graph had none, or the other way round.
         """
+        if graph.num_edges and graph.directed != self.directed:
+            kind, trained = ("directed", "undirected")[:: 1 if graph.directed else -1]
+            raise GraphInputError(
+                f"the edges of {graph.origin} are {kind}; the model was trained with {trained} "
+                f"ones: make the graph with directed={self.directed}"
+            )
         blocks, notes = self._blocks(graph)
         x = assemble(blocks, graph.num_nodes, sparse=self.sparse)
         weight = graph.edge_weight
@@ -164,7 +174,9 @@ class Preprocessing:
             )
             weight = None
         elif self.weight_scale is not None:
-            if weight is None:
+            if weight is None and not graph.num_edges:
+                weight = torch.empty(0)
+            elif weight is None:
                 raise GraphInputError(
                     f"{graph.origin} has no edge weights; the model was trained with them: name "
                     "their column, weight='…'"
@@ -259,13 +271,18 @@ class Preprocessing:
         if any(plan.features for plan in self.edge_columns):
             blocks += self._edge_blocks(graph, notes)
         if self.degrees:
-            blocks += _encode(self.degrees, _degrees(graph), graph.origin, notes)
+            degrees = _degrees(graph, self.directed)
+            blocks += _encode(self.degrees, degrees, graph.origin, notes)
         if not sum(features for _, features in blocks):
             blocks = [(Block(dense=np.ones((graph.num_nodes, 1), dtype=np.float32)), 1)]
         return blocks, notes
 
     def _edge_blocks(self, graph: Graph, notes: list[str]) -> Blocks:
         """Means over the edges of a node, on each of the sides that are told apart."""
+        if graph.edge_columns is None and not graph.num_edges:
+            width = sum(len(plan.features) for plan in self.edge_columns)
+            none = Block(dense=np.zeros((graph.num_nodes, width), dtype=np.float32))
+            return [(none, width) for _ in _sides(self.directed)]
         if graph.edge_columns is None or graph.edge_ends is None:
             raise GraphInputError(
                 f"{graph.origin} has no columns of edges; the model was trained with "
@@ -380,12 +397,12 @@ def _weight_scale(graph: Graph) -> float | None:
     return scale
 
 
-def _degrees(graph: Graph) -> pa.Table:
+def _degrees(graph: Graph, directed: bool) -> pa.Table:
     """The logarithms of degrees, which every graph has."""
     source, target = (
         np.log1p(np.bincount(end, minlength=graph.num_nodes)) for end in graph.edge_index.numpy()
     )
-    if graph.directed:
+    if directed:
         return pa.table({"log in-degree": target, "log out-degree": source})
     return pa.table({"log degree": target})
 

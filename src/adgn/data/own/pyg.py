@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data, Dataset
 
 from adgn.data.features import csr_from_scipy, csr_to_scipy
 from adgn.data.own.arrays import graph_from_arrays
@@ -28,6 +28,10 @@ def graph_from_pyg(
     level: Level | None,
 ) -> Graph:
     """See `Graph.from_pyg`."""
+    if isinstance(data, Batch):
+        data = data.to_data_list()
+    elif isinstance(data, Dataset) and len(data) == 1:
+        data = data[0]
     single = isinstance(data, Data)
     graphs = [data] if single else _list(data)
     for number, graph in enumerate(graphs):

@@ -34,8 +34,13 @@ class Table(Protocol):
     label: str
     names: list[str]
 
-    def read(self, columns: Sequence[str], text: Collection[str] = ()) -> pa.Table:
-        """The named columns; those in `text` as they are written, not as numbers."""
+    def read(
+        self, columns: Sequence[str], ids: Collection[str] = (), text: Collection[str] = ()
+    ) -> pa.Table:
+        """The named columns; those in `ids` and `text` as they are written, not as numbers.
+
+        In `ids` only an empty cell is missing: an id may well be "NA".
+        """
 
     def place(self, row: int) -> str:
         """What a user calls a row, counted from 0."""
@@ -89,7 +94,9 @@ class MemoryTable:
     def __post_init__(self) -> None:
         self.names = list(self.table.column_names)
 
-    def read(self, columns: Sequence[str], text: Collection[str] = ()) -> pa.Table:
+    def read(
+        self, columns: Sequence[str], ids: Collection[str] = (), text: Collection[str] = ()
+    ) -> pa.Table:
         """The named columns."""
         return self.table.select(list(columns))
 
@@ -112,7 +119,9 @@ class ColumnFile:
             with pa.memory_map(str(self.path)) as file:
                 self.names = list(pa.ipc.open_file(file).schema.names)
 
-    def read(self, columns: Sequence[str], text: Collection[str] = ()) -> pa.Table:
+    def read(
+        self, columns: Sequence[str], ids: Collection[str] = (), text: Collection[str] = ()
+    ) -> pa.Table:
         """The named columns."""
         if self.path.suffix.lower() in PARQUET:
             self._check_memory(columns)
@@ -198,7 +207,7 @@ def _arrow_table(source: Any, argument: str) -> pa.Table:
                 f"{argument} is {_article(type(source).__name__)}; give a path, a table that "
                 "speaks Arrow (pandas, polars, pyarrow, DuckDB), or a dictionary of columns"
             )
-    except (pa.ArrowException, TypeError) as error:
+    except (pa.ArrowException, TypeError, OverflowError) as error:
         raise GraphInputError(
             f"{argument} cannot be read as a table: {error}. Give each column values of one type"
         ) from None

@@ -1,7 +1,7 @@
 """Targets as numbers that a loss takes, and predictions as values of the user."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -134,6 +134,24 @@ class TargetEncoder:
         result: np.ndarray[Any, Any] = numbers * np.array(self.scale) + np.array(self.mean)
         return result
 
+    def with_classes_of(self, graph: Graph) -> "TargetEncoder":
+        """The encoder with those classes of a graph that it does not know, after its own.
+
+        Example:
+            >>> graph = Graph.from_arrays([[0.0]] * 2, [[0], [1]], y=["cat", "cow"])
+            >>> encoder = TargetEncoder("classification", ("y",), ("cat", "dog"))
+            >>> encoder.with_classes_of(graph).classes
+            ('cat', 'dog', 'cow')
+        """
+        if graph.target is None or not self.classes:
+            return self
+        column = graph.target.column(self.names[0]).combine_chunks()
+        labels = _as_labels(column, isinstance(self.classes[0], str)).drop_null()
+        if labels.type != pa.array(self.classes).type:
+            return self
+        new = [label for label in pc.unique(labels).to_pylist() if label not in self.classes]
+        return replace(self, classes=(*self.classes, *new))
+
     def to_json(self) -> dict[str, Any]:
         """All of it in types that JSON has."""
         return {
@@ -217,6 +235,14 @@ def _fit_classes(graph: Graph, table: pa.Table, known: Tensor) -> TargetEncoder:
 
 def _fit_numbers(graph: Graph, table: pa.Table, rows: Tensor) -> TargetEncoder:
     chosen = rows.cpu().numpy()
+    known = [column.is_valid().to_numpy() for column in table.columns]
+    partly = int((np.any(known, axis=0) & ~np.all(known, axis=0)).sum())
+    notes: tuple[str, ...] = ()
+    if partly:
+        notes = (
+            f"target: {partly:,} {graph.level}(s) of {graph.origin} have a value in some of the "
+            f"columns {_quoted(table.column_names)} only; they are not learnt from",
+        )
     means, scales = [], []
     for name in table.column_names:
         numbers = _numbers(table.column(name).combine_chunks(), name, graph)[chosen]
@@ -230,7 +256,7 @@ def _fit_numbers(graph: Graph, table: pa.Table, rows: Tensor) -> TargetEncoder:
         means.append(float(numbers.mean()))
         scales.append(float(numbers.std()))
     return TargetEncoder(
-        "regression", tuple(table.column_names), mean=tuple(means), scale=tuple(scales)
+        "regression", tuple(table.column_names), (), tuple(means), tuple(scales), notes
     )
 
 

@@ -60,11 +60,13 @@ class TextFile:
         first = self._first_line()
         self.names = self._header(first)
 
-    def read(self, columns: Sequence[str], text: Collection[str] = ()) -> pa.Table:
-        """The named columns; those in `text` as they are written, not as numbers."""
-        types = {name: pa.string() for name in text}
+    def read(
+        self, columns: Sequence[str], ids: Collection[str] = (), text: Collection[str] = ()
+    ) -> pa.Table:
+        """The named columns; those in `ids` and `text` as they are written, not as numbers."""
+        types = {name: pa.string() for name in (*ids, *text)}
         table = self._read(columns, types, None)
-        hidden = [name for name in columns if name in types and table.column(name).null_count]
+        hidden = [name for name in columns if name in ids and table.column(name).null_count]
         if hidden:  # an id may well be "NA"
             again = self._read(hidden, types, [""])
             for name in hidden:

@@ -13,6 +13,7 @@
 #include "parallel.hpp"
 #include "partition.hpp"
 #include "pattern.hpp"
+#include "scheme.hpp"
 
 #define ADGN_API extern "C" __attribute__((visibility("default")))
 
@@ -51,7 +52,7 @@ int multiply(const adgn::Matrix<T>& matrix, Index rows, Index channels, const T*
 }  // namespace
 
 // Raised whenever a function below changes, so that a library of another build is recognised.
-ADGN_API int adgn_interface() { return 4; }
+ADGN_API int adgn_interface() { return 5; }
 ADGN_API const char* adgn_instruction_set() { return adgn::instruction_set(); }
 ADGN_API int adgn_use_instruction_set(const char* name) { return adgn::use_instruction_set(name); }
 ADGN_API void adgn_use_team(adgn::TeamRunner runner) { adgn::set_team_runner(runner); }
@@ -115,6 +116,22 @@ ADGN_API int adgn_check_pattern(const std::int32_t* rowptr, const std::int32_t* 
         return guarded([&] {                                                                       \
             adgn::integrate_backward<T>(*problem, grad_out, row_step, grad_x, spare, *kept,        \
                                         grad_w_self, grad_w_neigh, grad_bias);                      \
+        });                                                                                        \
+    }                                                                                              \
+    ADGN_API int adgn_scheme_forward_##suffix(                                                     \
+        const adgn::Integration<T>* problem, const adgn::Scheme* scheme, const T* x,               \
+        Index row_step, T* velocity, T* out, T* spare, const adgn::KeptRates<T>* kept) {           \
+        return guarded([&] {                                                                       \
+            adgn::scheme_forward<T>(*problem, *scheme, x, row_step, velocity, out, spare, *kept);  \
+        });                                                                                        \
+    }                                                                                              \
+    ADGN_API int adgn_scheme_backward_##suffix(                                                    \
+        const adgn::Integration<T>* problem, const adgn::Scheme* scheme, const T* grad_out,        \
+        Index row_step, T* grad_velocity, T* grad_x, T* spare, const adgn::KeptRates<T>* kept,     \
+        T* grad_w_self, T* grad_w_neigh, T* grad_bias) {                                           \
+        return guarded([&] {                                                                       \
+            adgn::scheme_backward<T>(*problem, *scheme, grad_out, row_step, grad_velocity, grad_x, \
+                                     spare, *kept, grad_w_self, grad_w_neigh, grad_bias);          \
         });                                                                                        \
     }                                                                                              \
     ADGN_API void adgn_tanh_##suffix(Index count, const T* x, T* out) {                            \

@@ -8,7 +8,16 @@ import torch
 from torch import Tensor
 
 from adgn.graph.checks import check_entries
-from adgn.graph.native.library import DTYPES, Integration, Kept, Matrix, NativeLibrary, buffers
+from adgn.graph.native.library import (
+    DTYPES,
+    Integration,
+    Kept,
+    KeptRates,
+    Matrix,
+    NativeLibrary,
+    Scheme,
+    buffers,
+)
 
 if TYPE_CHECKING:
     from adgn.graph.operator import CSR
@@ -302,6 +311,82 @@ def backward(
         dtype=grad.dtype,
     )
     return _trimmed(grad_x, channels)
+
+
+def scheme(factors: Tensor, ends_step: Tensor, position: float | None) -> Scheme:
+    """A scheme as C++ reads it; the fields of `Scheme` in scheme.hpp say what they are."""
+    known = Scheme(
+        *(factors.size(0), factors.size(1), factors.data_ptr(), ends_step.data_ptr()),
+        *(int(position is not None), position or 0.0),
+    )
+    known.tensors = (factors, ends_step)
+    return known
+
+
+def scheme_forward(
+    library: NativeLibrary,
+    problem: Integration,
+    scheme: Scheme,
+    x: Tensor,
+    velocity: Tensor | None,
+    keep: bool,
+) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]:
+    """The states after the steps, the velocity, and rates and starts of `KeptRates`."""
+    _check_states("x", x, problem)
+    nodes, channels = x.shape
+    width = padded_width(channels, x.dtype)
+    start = _padded(x, problem, width)
+    rates = starts = spare = None
+    if keep:
+        starts = buffers.empty(library, (problem.steps, nodes, width), x.dtype)
+        if velocity is None or problem.activation != ACTIVATIONS["identity"]:
+            rates = buffers.empty(library, (scheme.rates, nodes, width), x.dtype)
+    if problem.block_ptr is None:
+        spare = buffers.empty(library, (4 + scheme.history, nodes, width), x.dtype)
+    out = buffers.empty(library, start.shape, x.dtype)
+    moving = None
+    if velocity is not None:
+        _check_states("velocity", velocity, problem)
+        moving = _padded(velocity, problem, width).clone()
+    library.call(
+        "adgn_scheme_forward",
+        *(problem, scheme, start.data_ptr(), start.size(1), _pointer(moving), out.data_ptr()),
+        *(_pointer(spare), KeptRates(_pointer(rates), _pointer(starts))),
+        dtype=x.dtype,
+    )
+    moved = None if moving is None else _trimmed(moving, channels)
+    return _trimmed(out, channels), moved, rates, starts
+
+
+def scheme_backward(
+    library: NativeLibrary,
+    problem: Integration,
+    scheme: Scheme,
+    grad: Tensor,
+    grad_velocity: Tensor | None,
+    kept: tuple[Tensor | None, Tensor],
+    grad_weights: tuple[Tensor, Tensor, Tensor | None] | None,
+) -> tuple[Tensor, Tensor | None]:
+    """The gradients in the first states and in the first velocity; as `backward` otherwise."""
+    _check_states("grad", grad, problem)
+    nodes, channels = grad.shape
+    width = padded_width(channels, grad.dtype)
+    start = _padded(grad, problem, width)
+    grad_x, spare = buffers.empty(library, start.shape, grad.dtype), None
+    if problem.block_ptr is None:
+        spare = buffers.empty(library, (2 + scheme.history, nodes, width), grad.dtype)
+    moving = None
+    if grad_velocity is not None:
+        moving = _padded(grad_velocity, problem, width).clone()
+    library.call(
+        "adgn_scheme_backward",
+        *(problem, scheme, start.data_ptr(), start.size(1), _pointer(moving), grad_x.data_ptr()),
+        *(_pointer(spare), KeptRates(*map(_pointer, kept))),
+        *map(_pointer, grad_weights or (None, None, None)),
+        dtype=grad.dtype,
+    )
+    moved = None if moving is None else _trimmed(moving, channels)
+    return _trimmed(grad_x, channels), moved
 
 
 def _padded(x: Tensor, problem: Integration, width: int) -> Tensor:

@@ -78,7 +78,7 @@ ADGN_INLINE void product_columns(const T* const* states, const T* gathered, Inde
 // The product for a tile of `count` rows. `gathered`, `start` (unless it is one row, start_step = 0)
 // and `out` have room for tile_rows rows: the last block may work on rows that are not read.
 template <class T>
-ADGN_INLINE void product_tile(const T* states, const T* gathered, Index matrices, Index count,
+static __attribute__((noinline)) void product_tile(const T* states, const T* gathered, Index matrices, Index count,
                               Index channels, Index width, const T* weights, const T* start,
                               Index start_step, T* out) {
     const Index blocks = (count + block_rows - 1) / block_rows;
@@ -144,7 +144,7 @@ ADGN_INLINE void outer_columns(const T* left, const T* right, Index count, Index
 
 // sums += leftᵀ right for a tile: [channels, width] += [count, channels]ᵀ [count, width].
 template <class T>
-ADGN_INLINE void outer_tile(const T* left, const T* right, Index count, Index channels,
+static __attribute__((noinline)) void outer_tile(const T* left, const T* right, Index count, Index channels,
                             Index width, T* sums) {
     Index k = 0;
     for (; k + block_rows <= channels; k += block_rows)

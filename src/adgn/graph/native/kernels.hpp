@@ -76,10 +76,74 @@ struct BackwardTask {
     T* scratch;                   // [scratch_size(width)]
 };
 
+// So many rates take part in a combination at most.
+constexpr int max_history = 8;
+
+// base + Σ factor rate, row by row.
+template <class T>
+struct Combination {
+    Rows<const T> base;
+    int count;
+    Rows<const T> rate[max_history];
+    T factor[max_history];
+};
+
+// rate = act(x Mᵀ + A x Vᵀ + b) for the rows begin … end - 1 (with a second matrix as above), and
+// next = result + own rate. With a velocity: velocity += own rate, and next = result + position
+// velocity.
+template <class T>
+struct RateTask {
+    Matrix<T> matrix, second;
+    Index begin, end;
+    Index channels, width;
+    const T* weights;     // [(1 + matrices) channels, width]: Mᵀ, then Vᵀ, then Uᵀ
+    const T* bias;        // [width]
+    Activation activation;
+    Rows<const T> x;
+    Rows<T> rate;         // data is null where nobody wants it
+    Combination<T> result;
+    T own, position;
+    Rows<T> velocity;     // data is null where there is none
+    Rows<T> next;
+    T* scratch;           // [scratch_size(width)]
+};
+
+// Back through one rate. With r = grad_rate ⊙ act'(…) of all rows given, s = Aᵀ r and q = Bᵀ r:
+// v = r M + s V + q U, g += v, grad_weights += [r s q]ᵀ x, grad_bias += sum of r. Where r.data is
+// null, none of that. Then the gradients in the rates that made x: += factor (g where x was the start of a
+// step, else v); and r of the rate before, which is the first of them.
+template <class T>
+struct AdjointTask {
+    Matrix<T> matrix, second;  // the transposes
+    Index begin, end;
+    Index channels, width;
+    const T* weights;     // [(1 + matrices) channels, width]: M, then V, then U
+    Activation activation;
+    Rows<const T> r;
+    Combination<T> x;     // where the rate was taken
+    Rows<T> g;
+    bool starts_step;
+    T* grad_weights;      // as weights, or null where they are not needed
+    T* grad_bias;         // [width], or null
+    int count;
+    Rows<T> grad_rate[max_history];
+    T factor[max_history];
+    bool fresh[max_history];  // nothing is there yet to add to
+    // With a velocity instead: its gradient += position g, and that in the rate before is factor[0]
+    // times this.
+    T position;
+    Rows<T> velocity;
+    Rows<T> r_before;     // data is null where there is none
+    Rows<const T> rate_before;
+    T* scratch;           // [scratch_size(width)]
+};
+
 template <class T>
 struct Kernels {
     void (*forward)(const ForwardTask<T>&);
     void (*backward)(const BackwardTask<T>&);
+    void (*rate)(const RateTask<T>&);
+    void (*adjoint)(const AdjointTask<T>&);
     // r = epsilon g ⊙ act'(…) for `count` numbers.
     void (*slope)(Index count, T epsilon, Activation, const T* g, const T* activated,
                   const std::uint8_t* active, T* r);

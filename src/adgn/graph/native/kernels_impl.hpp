@@ -118,6 +118,20 @@ ADGN_INLINE const T* states_before(const BackwardTask<T>& task, Index row, Index
     return room;
 }
 
+// grad_weights += [r s q]ᵀ x and grad_bias += sum of r, for a tile.
+template <class T, class Task>
+ADGN_INLINE void add_gradients(const Task& task, const T* r, const T* returned, Index matrices,
+                               const T* x, Index count) {
+    const Index width = task.width;
+    outer_tile<T>(r, x, count, task.channels, width, task.grad_weights);
+    for (Index k = 0; k < matrices; ++k)
+        outer_tile<T>(returned + k * tile_rows * width, x, count, task.channels, width,
+                      task.grad_weights + (1 + k) * task.channels * width);
+    for (Index i = 0; i < count; ++i)
+        for (Index j = 0; j < width; j += lanes<T>)
+            store<T>(task.grad_bias + j, load<T>(task.grad_bias + j) + load<T>(r + i * width + j));
+}
+
 template <class T>
 void backward(const BackwardTask<T>& task) {
     const Index width = task.width;
@@ -136,18 +150,139 @@ void backward(const BackwardTask<T>& task) {
         std::memcpy(g, sum, std::size_t(count * width) * sizeof(T));
         if (task.grad_weights) {
             const T* x = states_before<T>(task, row, count, room);
-            outer_tile<T>(r, x, count, task.channels, width, task.grad_weights);
-            for (Index k = 0; k < matrices; ++k)
-                outer_tile<T>(returned + k * tile_rows * width, x, count, task.channels, width,
-                              task.grad_weights + (1 + k) * task.channels * width);
-        }
-        if (task.grad_bias) {
-            for (Index i = 0; i < count; ++i)
-                for (Index j = 0; j < width; j += lanes<T>)
-                    store<T>(task.grad_bias + j,
-                             load<T>(task.grad_bias + j) + load<T>(r + i * width + j));
+            add_gradients<T>(task, r, returned, matrices, x, count);
         }
         if (task.r_before.data) step_before<T>(task, row, count, sum);
+    }
+}
+
+template <class T>
+ADGN_INLINE T* row_of(Rows<T> rows, Index row, Index width) {
+    return rows.data + (row - rows.origin) * width;
+}
+
+// Vector i of the rows of a combination from `row` on.
+template <class T>
+ADGN_INLINE Vector<T> combined(const Combination<T>& sum, Index row, Index width, Index i) {
+    Vector<T> total = load<T>(row_of(sum.base, row, width) + i);
+    for (int k = 0; k < sum.count; ++k)
+        total += splat<T>(sum.factor[k]) * load<T>(row_of(sum.rate[k], row, width) + i);
+    return total;
+}
+
+template <class T, Activation activation>
+ADGN_INLINE void finish_rate(const RateTask<T>& task, Index row, Index count, const T* rate) {
+    using V = Vector<T>;
+    const Index width = task.width;
+    T* kept = task.rate.data ? row_of(task.rate, row, width) : nullptr;
+    T* velocity = task.velocity.data ? row_of(task.velocity, row, width) : nullptr;
+    T* next = row_of(task.next, row, width);
+    for (Index i = 0; i < count * width; i += lanes<T>) {
+        V t = load<T>(rate + i);
+        if (activation == Activation::tanh) t = tanh<T>(t);
+        if (activation == Activation::relu) t = t < V{} ? V{} : t;
+        if (kept) store<T>(kept + i, t);
+        const V before = combined<T>(task.result, row, width, i);
+        if (velocity) {
+            const V moved = load<T>(velocity + i) + splat<T>(task.own) * t;
+            store<T>(velocity + i, moved);
+            store<T>(next + i, before + splat<T>(task.position) * moved);
+        } else {
+            store<T>(next + i, before + splat<T>(task.own) * t);
+        }
+    }
+}
+
+template <class T>
+void rate(const RateTask<T>& task) {
+    const Index width = task.width;
+    T* gathered = task.scratch;
+    T* found = gathered + 2 * tile_rows * width;
+    for (Index row = task.begin; row < task.end; row += tile_rows) {
+        const Index stop = row + tile_rows < task.end ? row + tile_rows : task.end;
+        const Index count = stop - row;
+        const Index matrices = gather_tile<T>(task, row, stop, task.x, gathered);
+        product_tile<T>(row_of(task.x, row, width), gathered, matrices, count, task.channels,
+                        width, task.weights, task.bias, 0, found);
+        if (task.activation == Activation::tanh)
+            finish_rate<T, Activation::tanh>(task, row, count, found);
+        else if (task.activation == Activation::relu)
+            finish_rate<T, Activation::relu>(task, row, count, found);
+        else
+            finish_rate<T, Activation::identity>(task, row, count, found);
+    }
+}
+
+// One vector of g ⊙ act', from what the activation returned.
+template <class T>
+ADGN_INLINE Vector<T> sloped_by_rate(Activation activation, Vector<T> g, const T* rate) {
+    if (activation == Activation::identity) return g;
+    const Vector<T> t = load<T>(rate);
+    if (activation == Activation::tanh) return g * (splat<T>(T(1)) - t * t);
+    return t > Vector<T>{} ? g : Vector<T>{};
+}
+
+// The gradients in the rates that made x, and r of the rate before, for a tile.
+template <class T>
+ADGN_INLINE void spread(const AdjointTask<T>& task, Index row, Index count, const T* v) {
+    using V = Vector<T>;
+    const Index width = task.width;
+    T* r_before = task.r_before.data ? row_of(task.r_before, row, width) : nullptr;
+    const T* rate = task.rate_before.data ? row_of(task.rate_before, row, width) : nullptr;
+    T* velocity = task.velocity.data ? row_of(task.velocity, row, width) : nullptr;
+    for (Index i = 0; i < count * width; i += lanes<T>) {
+        const V given = load<T>(v + i);
+        V first = V{};
+        if (velocity) {
+            const V moved = load<T>(velocity + i) + splat<T>(task.position) * given;
+            store<T>(velocity + i, moved);
+            first = splat<T>(task.factor[0]) * moved;
+        }
+        for (int k = 0; k < task.count; ++k) {
+            T* to = row_of(task.grad_rate[k], row, width) + i;
+            V sum = splat<T>(task.factor[k]) * given;
+            if (!task.fresh[k]) sum += load<T>(to);
+            if (k == 0) first = sum;
+            if (k > 0 || !r_before) store<T>(to, sum);
+        }
+        if (r_before)
+            store<T>(r_before + i, sloped_by_rate<T>(task.activation, first,
+                                                     rate ? rate + i : nullptr));
+    }
+}
+
+template <class T>
+void adjoint(const AdjointTask<T>& task) {
+    const Index width = task.width;
+    T* returned = task.scratch;  // s = Aᵀ r, and q = Bᵀ r
+    T* v = returned + 2 * tile_rows * width;
+    T* room = v + tile_rows * width;
+    for (Index row = task.begin; row < task.end; row += tile_rows) {
+        const Index stop = row + tile_rows < task.end ? row + tile_rows : task.end;
+        const Index count = stop - row, size = count * width;
+        T* g = row_of(task.g, row, width);
+        if (!task.r.data) {
+            spread<T>(task, row, count, g);
+            continue;
+        }
+        const T* r = row_of(task.r, row, width);
+        const Index matrices = gather_tile<T>(task, row, stop, task.r, returned);
+        std::memset(room, 0, std::size_t(width) * sizeof(T));
+        product_tile<T>(r, returned, matrices, count, task.channels, width, task.weights, room,
+                        0, v);
+        for (Index i = 0; i < size; i += lanes<T>)
+            store<T>(g + i, load<T>(g + i) + load<T>(v + i));
+        if (task.grad_weights) {
+            const T* x = row_of(task.x.base, row, width);
+            if (task.x.count > 0) {
+                for (Index i = 0; i < size; i += lanes<T>)
+                    store<T>(room + i, combined<T>(task.x, row, width, i));
+                x = room;
+            }
+            add_gradients<T>(task, r, returned, matrices, x, count);
+        }
+        if (task.count > 0 || task.r_before.data)
+            spread<T>(task, row, count, task.starts_step ? g : v);
     }
 }
 
@@ -166,7 +301,7 @@ void tanh_array(Index count, const T* x, T* out) {
 
 template <class T>
 constexpr Kernels<T> table() {
-    return {forward<T>, backward<T>, slope<T>, product<T>, tanh_array<T>};
+    return {forward<T>, backward<T>, rate<T>, adjoint<T>, slope<T>, product<T>, tanh_array<T>};
 }
 
 extern const Kernels<float> single_kernels;

@@ -31,7 +31,7 @@ VARIABLE = "ADGN_BACKEND"
 LARGE = 2**23  # bytes: a few large pages; below, malloc itself keeps memory
 
 _FILE = "_kernels.dll" if sys.platform == "win32" else "_kernels.so"  # as setup.py names it
-_INTERFACE = 4  # the number that adgn_interface() in api.cpp returns
+_INTERFACE = 5  # the number that adgn_interface() in api.cpp returns
 _SUFFIX = {torch.float32: "float", torch.float64: "double"}
 DTYPES = tuple(_SUFFIX)
 
@@ -63,6 +63,21 @@ class Kept(Structure):
     _fields_ = (("states", c_void_p), ("active", c_void_p), ("first", c_void_p))
 
 
+class Scheme(Structure):
+    """`Scheme` of scheme.hpp."""
+
+    _fields_ = (
+        *(("rates", c_int64), ("history", c_int64), ("factor", c_void_p)),
+        *(("ends_step", c_void_p), ("has_velocity", c_int), ("position", c_double)),
+    )
+
+
+class KeptRates(Structure):
+    """`KeptRates` of scheme.hpp."""
+
+    _fields_ = (("rates", c_void_p), ("starts", c_void_p))
+
+
 _PROTOTYPES: dict[str, list[Any]] = {
     "adgn_sort_entries": [c_void_p] * 2 + [c_int64] * 3 + [c_void_p] * 3 + [POINTER(c_int64)],
     "adgn_prefer_large_pages": [c_void_p, c_int64],
@@ -77,6 +92,14 @@ _TYPED_PROTOTYPES: dict[str, list[Any]] = {
     "adgn_backward": [
         *(POINTER(Integration), c_void_p, c_int64, c_void_p, c_void_p, POINTER(Kept)),
         *(c_void_p, c_void_p, c_void_p),
+    ],
+    "adgn_scheme_forward": [
+        *(POINTER(Integration), POINTER(Scheme), c_void_p, c_int64),
+        *([c_void_p] * 3 + [POINTER(KeptRates)]),
+    ],
+    "adgn_scheme_backward": [
+        *(POINTER(Integration), POINTER(Scheme), c_void_p, c_int64),
+        *([c_void_p] * 3 + [POINTER(KeptRates)] + [c_void_p] * 3),
     ],
     "adgn_tanh": [c_int64, c_void_p, c_void_p],
 }

@@ -10,9 +10,10 @@ from adgn.graph import Adjacency, Direction
 from adgn.nn.antisymmetric import AntiSymmetricConv, as_one_integration, integrate_layers
 from adgn.nn.base import Activation
 from adgn.nn.conv import GraphConvolution
-from adgn.nn.integrators import Integrator, Memory, checkpointed
+from adgn.nn.integrators import Integrator
 from adgn.nn.network import Model
 from adgn.nn.registry import ModelOptions, register_model
+from adgn.nn.steppers import Memory, checkpointed
 
 
 class AntiSymmetricPropagation(nn.Module):
@@ -42,6 +43,15 @@ class AntiSymmetricPropagation(nn.Module):
         self.layers = nn.ModuleList(
             AntiSymmetricConv(channels, phi, num_iters=count, **options) for count in steps
         )
+        first = self.layers[0]
+        assert isinstance(first, AntiSymmetricConv)
+        integrator = first.integrator
+        if not weight_sharing and not integrator.one_step:
+            raise ValueError(
+                f"integrator={integrator.name!r} uses the rates of earlier layers, which have "
+                "other weights with weight_sharing=False; set weight_sharing=True, or take a "
+                "one-step integrator such as 'rk4'"
+            )
         aggregation = self.layers[0].phi
         if isinstance(aggregation, GraphConvolution):
             self.edge_dim = aggregation.edge_dim
@@ -100,7 +110,12 @@ class ADGNOptions(ModelOptions):
         "full", description="what is kept for the gradient; `checkpoint` keeps far less"
     )
     integrator: str | Integrator = Field(
-        "euler", description="how the differential equation is stepped: `euler`, or a table"
+        "euler",
+        description="how the differential equation is stepped: `euler`, `heun`, `rk3`, `rk4`, "
+        "`ab2`, `ab3`, `implicit-midpoint`, `etd1`, `etd2`, `bosh3`, `dopri5`, or an integrator",
+    )
+    integrator_options: Mapping[str, Any] | None = Field(
+        None, description="options of a named integrator, such as `{'rtol': 1e-6}` for `dopri5`"
     )
     direction: Direction = Field(
         "in",
@@ -157,8 +172,9 @@ class ADGN(Model):
         act: The activation $\sigma$.
         bias: Whether there is a $\mathbf{b}$.
         memory: What is kept for the gradient: `"full"`, or far less with `"checkpoint"`.
-        integrator: A name from `adgn.nn.integrators.INTEGRATORS` (`"euler"`, the update above) or a
-            table.
+        integrator: A name from `adgn.nn.integrators.INTEGRATORS` (`"euler"`, the update above) or
+            an integrator.
+        integrator_options: Options of a named integrator.
         direction: Where a node listens: `"in"`, `"out"`, `"undirected"`, or `"both"` with a $\Phi$
             for each direction, see `AntiSymmetricConv`.
         edge_dim: Features per edge, for a `phi` that reads them (`"gine"`, `"gat"`).
