@@ -2,6 +2,7 @@
 
     python benchmarks/models.py                 # all models, writes results/models.json
     python benchmarks/models.py --model gcn     # one model, prints its figures
+    python benchmarks/models.py --add gesn      # one model, adds it to those measured before
 
 The batch is the size of one of property prediction: 512 random graphs of 25 to 34 nodes with about
 207 directed edges each, two features per node and one target per graph. A step takes the batch out
@@ -158,6 +159,7 @@ def main() -> None:
     """Parses the command line and measures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", choices=VARIANTS, help="measure just this one, and print it")
+    parser.add_argument("--add", choices=VARIANTS, help="measure just this one, and write it too")
     parser.add_argument("--steps", type=int, default=10, help="steps timed, after two warm-ups")
     parser.add_argument("--threads", type=int, default=1, help="torch's threads")
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "models.json")
@@ -165,7 +167,18 @@ def main() -> None:
     if arguments.model:
         print(json.dumps(measure(arguments.model, arguments.steps, arguments.threads)))
         return
-    figures = measure_all(arguments.steps, arguments.threads)
+    if arguments.add:
+        figures = json.loads(arguments.out.read_text())
+        circumstances = {
+            "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
+            "commit": commit(),
+            "load_average": os.getloadavg()[0],
+        }
+        figure = measure(arguments.add, figures["steps"], figures["threads"])
+        del figure["batch"]
+        figures["models"][arguments.add] = {**figure, **circumstances}
+    else:
+        figures = measure_all(arguments.steps, arguments.threads)
     write_whole(arguments.out, json.dumps(figures, indent=2) + "\n")
     print(f"wrote {arguments.out}")
 

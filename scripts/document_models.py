@@ -10,7 +10,7 @@ from typing import Any
 
 from pages import markdown_table, print_or_write
 
-from adgn.nn import ModelSpec, available_models, model_spec
+from adgn.nn import ModelOptions, ModelSpec, available_models, model_spec
 from adgn.tasks import paper_spaces
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -123,6 +123,12 @@ def measured(figures: dict[str, Any]) -> str:
         f"{figures['load_average']:.1f} at the start, by `python benchmarks/models.py`. Times "
         "differ between machines; compare within the table.\n"
     )
+    for name, figure in figures["models"].items():
+        if "date" in figure:
+            text += (
+                f"\n`{name}` was measured later, on {figure['date']} at commit "
+                f"{figure['commit']}, load average {figure['load_average']:.1f}.\n"
+            )
     rows = [
         [
             f"`{name}`",
@@ -194,7 +200,7 @@ def section(spec: ModelSpec) -> str:
 
 def own_options(spec: ModelSpec) -> list[Any]:
     """The options that not every model has."""
-    common = {"encoder", "readout", "dropout"}
+    common = ModelOptions.model_fields
     return [option for option in spec.describe_options() if option.name not in common]
 
 

@@ -145,8 +145,40 @@ def test_any_registered_method(name):
     options = {"num_layers": 2, "hidden_channels": 8}
     settings = {"loop": {"max_epochs": 2}}
     model = NodeClassifier(model=name, model_options=options, settings=settings).fit(graph)
-    assert [member.name for member in model.members_] == [name]
+    # Of a reservoir several are tried, and those that help are averaged.
+    assert all(member.name.startswith(name) for member in model.members_)
+    assert len(model.attempts_) == (4 if name == "gesn" else 1)
     assert model.predict_proba().shape == (40, 2)
+
+
+@pytest.mark.parametrize("name", ["adgn-reservoir", "gesn"])
+def test_a_reservoir_is_solved_in_seconds(name, tmp_path):
+    graph, _ = two_groups(nodes=400, unlabelled=5)
+    model = NodeClassifier(model=name, test_size=0.3).fit(graph)
+    assert all(attempt.epochs == 1 for attempt in model.attempts_)
+    # From the features alone no model can tell more than 63 %: Φ(1 / (2 · 1.5)).
+    assert model.score() > 0.7
+    assert model.seconds_ < 30
+    again = NodeClassifier(model=name, test_size=0.3).fit(graph)
+    assert (again.predict_proba() == model.predict_proba()).all()
+    loaded = adgn.load(model.save(tmp_path / "model"))
+    np.testing.assert_allclose(loaded.predict_proba(graph), model.predict_proba(), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["adgn-reservoir", "gesn"])
+def test_one_reservoir_where_options_say_which(name):
+    graph, _ = two_groups(nodes=40)
+    options = {"gesn": {"radius": 2.0}, "adgn-reservoir": {"epsilon": 0.5}}[name]
+    model = NodeClassifier(model=name, model_options=options).fit(graph)
+    assert [member.name for member in model.members_] == [name]
+    (network,) = [member.model.network for member in model.members_]
+    assert network.parameter_counts()["total"] == network.parameter_counts()["readout"]
+
+
+def test_a_search_around_a_reservoir():
+    graph, _ = two_groups(nodes=60)
+    model = NodeClassifier(model="adgn-reservoir").fit(graph, minutes=0.1)
+    assert any("search" in attempt.name for attempt in model.attempts_)
 
 
 def test_options_without_a_model_are_told():

@@ -47,7 +47,7 @@ def test_a_spec_is_complete(name):
 
 def test_a_models_own_options_come_first():
     names = [option.name for option in model_spec("gcnii").describe_options()]
-    assert names[-3:] == ["encoder", "readout", "dropout"]
+    assert names[-4:] == ["encoder", "readout", "dropout", "train_recurrent"]
     assert "alpha" in names[:-3]
 
 

@@ -19,7 +19,7 @@ from adgn.cli.model_folder import (
     refuse_bad_input,
     write_predictions,
 )
-from adgn.cli.names import complete_model, model_rows
+from adgn.cli.names import RESERVOIR, complete_fitted, model_rows
 from adgn.cli.option_names import in_options
 
 if TYPE_CHECKING:
@@ -49,9 +49,9 @@ def fit(
     model: Annotated[
         str | None,
         Option(
-            help="One model alone, by a name of `adgn models`: adgn, gcn, … Default: several are "
-            "trained and averaged.",
-            autocompletion=complete_model,
+            help="One model alone, by a name of `adgn models`: adgn, gcn, …; or adgn-reservoir, "
+            "which like gesn is solved in seconds. Default: several are trained and averaged.",
+            autocompletion=complete_fitted,
         ),
     ] = None,
     minutes: Annotated[
@@ -175,7 +175,7 @@ def _check_names(model: str | None, metric: str | None, kind: str | None) -> Non
     from adgn._util.suggestions import unknown_name
     from adgn.training.quality import METRICS
 
-    models = [name for name, *_ in model_rows()]
+    models = [*(name for name, *_ in model_rows()), RESERVOIR]
     if model is not None and model not in models:
         raise unknown_name("model", model, models)
     metrics = [name for of, names in METRICS.items() if kind in (None, of) for name in names]

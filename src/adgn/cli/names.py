@@ -8,6 +8,8 @@ from importlib.resources import files
 
 from adgn._util.registry import load_plugins, loaded_plugins
 
+RESERVOIR = "adgn-reservoir"  # of `adgn fit`, beside the models
+
 
 def task_rows() -> list[tuple[str, str, str]]:
     """Name, family and summary of every task."""
@@ -53,3 +55,8 @@ def complete_task(incomplete: str) -> list[str]:
 def complete_model(incomplete: str) -> list[str]:
     """The models whose names begin like this."""
     return [name for name, *_ in model_rows() if name.startswith(incomplete)]
+
+
+def complete_fitted(incomplete: str) -> list[str]:
+    """The models of `adgn fit` whose names begin like this."""
+    return [*complete_model(incomplete), *([RESERVOIR] if RESERVOIR.startswith(incomplete) else [])]

@@ -22,7 +22,12 @@ from adgn.data import Graph, GraphInputError, Preprocessing, TargetEncoder
 from adgn.data.own.inputs import Inputs
 from adgn.data.own.splits import Parts, nodes_of, split_rows
 from adgn.data.own.targets import TargetKind
-from adgn.estimators.candidates import Candidate, closed_form_views, default_candidates
+from adgn.estimators.candidates import (
+    Candidate,
+    closed_form_views,
+    default_candidates,
+    named_candidates,
+)
 from adgn.estimators.explanation import Explanation, explain_row
 from adgn.estimators.folder import save_model
 from adgn.estimators.members import averaged, calibrated, greedy_weights
@@ -245,15 +250,8 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
             if self.direction is None:
                 return chosen
             return [replace(candidate, direction=self.direction) for candidate in chosen]
-        name = self.model or "adgn"
-        model = {"hidden_channels": 64, "num_layers": 4, **plain(self.model_options or {})}
-        settings = {
-            "optimizer": {"lr": 0.01, "weight_decay": 5e-4},
-            "loop": {"max_epochs": 500},
-            "stopping": {"patience": 60},
-        }
-        direction: OperatorDirection = self.direction or "in"
-        return [Candidate(name, direction, {**model, "name": name}, settings)]
+        options, direction = plain(self.model_options or {}), self.direction or "in"
+        return named_candidates(self.model or "adgn", options, direction)
 
     def _search(
         self,

@@ -10,6 +10,7 @@ from adgn.data.own.inputs import Inputs
 from adgn.graph import OperatorDirection
 
 _HUGE = 200_000  # nodes: above, networks are narrower and keep fewer states for the gradient
+RESERVOIR = "adgn-reservoir"
 _LARGE = 5_000_000  # nodes times width plus edges: above, fewer networks are tried
 
 
@@ -101,8 +102,70 @@ def default_candidates(inputs: Inputs, probe: Screening, metric: str, rows: int)
     ]
 
 
-def search_space(model: str) -> dict[str, list[Any]]:
-    """What a search over time chooses from, for a model by name."""
+# What a reservoir is tried with: fits in closed form take seconds, so several are compared.
+_RESERVOIR_UNITS = 512
+_RADII: tuple[float, ...] = (0.1, 3.0, 20.0, 100.0)
+_STEP_SIZES: tuple[float, ...] = (0.1, 1.0)
+
+
+def named_candidates(
+    name: str, options: Mapping[str, Any], direction: OperatorDirection
+) -> list[Candidate]:
+    """The networks that `fit` trains for a model by name.
+
+    One, with the options given. Of the reservoirs, `"adgn-reservoir"` (A-DGN with random weights)
+    and `"gesn"`, whose readouts are solved in closed form: one for each of a few step sizes or
+    radii, unless the options say which.
+
+    Args:
+        name: A registered model, or `"adgn-reservoir"`.
+        options: Of the model.
+        direction: Where nodes listen.
+
+    Example:
+        >>> [candidate.name for candidate in named_candidates("adgn-reservoir", {}, "in")]
+        ['adgn-reservoir-epsilon-0.1', 'adgn-reservoir-epsilon-1']
+        >>> [candidate.name for candidate in named_candidates("gcn", {"num_layers": 2}, "in")]
+        ['gcn']
+    """
+    if name not in (RESERVOIR, "gesn"):
+        settings = {
+            "optimizer": {"lr": 0.01, "weight_decay": 5e-4},
+            "loop": {"max_epochs": 500},
+            "stopping": {"patience": 60},
+        }
+        model = {"hidden_channels": 64, "num_layers": 4, **options, "name": name}
+        return [Candidate(name, direction, model, settings)]
+    model = {"name": name, "hidden_channels": _RESERVOIR_UNITS, "num_layers": 3, **options}
+    varied, values = "radius", _RADII
+    if name == RESERVOIR:
+        model |= {"name": "adgn", "train_recurrent": False, "readout": "ridge"}
+        varied, values = "epsilon", _STEP_SIZES
+    if varied in options or model.get("readout", "ridge") != "ridge":
+        return [Candidate(name, direction, model)]
+    return [
+        Candidate(f"{name}-{varied}-{value:g}", direction, {**model, varied: value})
+        for value in values
+    ]
+
+
+def search_space(model: str, *, solved: bool = False) -> dict[str, list[Any]]:
+    """What a search over time chooses from, for a model by name.
+
+    `solved`: its readout is solved in closed form, without optimiser and dropout.
+    """
+    if solved:
+        own: dict[str, list[Any]] = {
+            "epsilon": [0.03, 0.1, 0.3, 1.0, 3.0],
+            "gamma": [0.0, 0.1, 0.3],
+        }
+        if model == "gesn":
+            own = {
+                "radius": [0.1, 0.5, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0],
+                "input_scale": [0.1, 0.3, 1.0, 3.0, 10.0],
+            }
+        own["num_layers"] = [1, 2, 3, 4, 8, 16]
+        return {f"model.{key}": values for key, values in own.items()}
     space: dict[str, list[Any]] = {
         "optimizer.lr": [0.03, 0.01, 0.003, 0.001],
         "optimizer.weight_decay": [0.0, 5e-4, 5e-3, 5e-2],

@@ -96,7 +96,8 @@ class NodeClassifier(_Classifier):
     Args:
         graph: Where `fit` is given positions of nodes rather than a graph: theirs. So
             scikit-learn's tools work: `cross_val_score(NodeClassifier(graph=g), positions, y)`.
-        model: A registered method, trained alone; `None`: chosen as above.
+        model: A registered method, trained alone; `"adgn-reservoir"` (A-DGN with random weights)
+            and `"gesn"` are solved in closed form, in seconds. `None`: chosen as above.
         model_options: Its options, and `hidden_channels` and `num_layers`.
         direction: `"in"`: a node hears the sources of its incoming edges; `"out"`: the targets of
             its outgoing ones; `"undirected"`: both. `None`: chosen; with a `model`, `"in"`.

@@ -252,10 +252,11 @@ def search(
         place.mkdir(parents=True, exist_ok=True)
         base = resolve_config(problem.configuration(candidate, task))
         settings = base.model_dump(mode="json")
+        solved = base.model.options.get("readout") == "ridge"
         definition = StudyDefinition(
             settings=settings,
             space_name="own",
-            space=check_space(search_space(base.model.name), settings),
+            space=check_space(search_space(base.model.name, solved=solved), settings),
             protocol=Protocol(seeds=(problem.seed,)),
             search="tpe",
             trials=_PLANNED,

@@ -23,6 +23,8 @@ _FIRST_SETTINGS = {
     "stopping": "split monitor patience ties target",
     "loop": "max_epochs batch_size passes_per_epoch evaluate_every accumulate clip_norm",
 }
+# Settings that belonged to one model then: for all others they are later ones.
+_FIRST_OF_ONE_MODEL = {"train_recurrent": "adgn"}
 # Settings that for a time counted at their defaults too; cells of that time serve as well.
 COUNTED_FOR_A_TIME = ("integrator",)
 _FIRST_SEARCH = ("space", "trials", "seeds", "splits", "max_epochs")
@@ -42,7 +44,10 @@ def described_settings(config: TrainConfig, also: tuple[str, ...] = ()) -> dict[
         described[section] = {
             key: value
             for key, value in plain[section].items()
-            if key in (*first.split(), *also)
+            if (
+                key in (*first.split(), *also)
+                and _FIRST_OF_ONE_MODEL.get(key, config.model.name) == config.model.name
+            )
             or (key != "root" and value != _default(fields.get(key)))
         }
     return described

@@ -19,12 +19,12 @@ from adgn.graph.checks import (
     check_features,
     check_tensor,
 )
-from adgn.nn.registry import ModelOptions, ModelSpec, unused_edge_features
+from adgn.nn.registry import ModelOptions, ModelSpec, check_ridge, unused_edge_features
 
 Level = Literal["node", "graph"]
 LEVELS: tuple[Level, ...] = ("node", "graph")
 ENCODERS = ("linear", "linear_no_bias", "embedding", "none")
-READOUTS = ("linear", "linear_no_bias", "mlp", "none")
+READOUTS = ("linear", "linear_no_bias", "mlp", "ridge", "none")
 _POOLS = (global_add_pool, global_max_pool, global_mean_pool)
 
 
@@ -92,13 +92,18 @@ class GraphNetwork(nn.Module):
         out_channels: Outputs per node or graph.
         propagation: A module called as `propagation(x, edge_index, edge_weight)` (and
             `edge_attr` where edge features are given) that maps states `[N, d]` to states
-            `[N, d]`. An attribute `edge_dim = None` says that it reads no edge features.
+            `[N, d]`. An attribute `edge_dim = None` says that it reads no edge features, and
+            `reads_batch = True` that it is also called with `batch` and `batch_size`.
         level: `"node"`: one output per node; `"graph"`: one per graph.
         encoder: `"linear"` (no activation); `"linear_no_bias"`; `"embedding"`: the sum of an
             embedding of each of the node's integers; or `"none"`: the features are the states.
         readout: `"linear"`; `"linear_no_bias"`; `"mlp"`: the paper's two linear layers with
-            LeakyReLU after each; or `"none"`: the (pooled) states are the outputs.
+            LeakyReLU after each; `"ridge"`: linear, and solved in closed form by
+            [`Trainer`][adgn.training.Trainer], while encoder and propagation stay as they are; or
+            `"none"`: the (pooled) states are the outputs.
         dropout: The share of entries dropped, while training, of the first and of the last states.
+        train_recurrent: Whether the weights of the propagation are trained; with `False` they stay
+            as initialised. `readout="ridge"` needs `False`.
 
     Shapes: features `[N, in_channels]`, dense or sparse CSR; a graph; edge weights `[E]`, graph
     numbers `[N]`, edge features `[E, F]` (all three optional) → `[N, out_channels]` or `[graphs,
@@ -128,6 +133,7 @@ class GraphNetwork(nn.Module):
         encoder: str | None = "linear",
         readout: str = "linear",
         dropout: float = 0.0,
+        train_recurrent: bool = True,
     ) -> None:
         super().__init__()
         values = None if isinstance(in_channels, int) else tuple(in_channels)
@@ -141,6 +147,7 @@ class GraphNetwork(nn.Module):
         check_choice("readout", readout, READOUTS)
         if not isinstance(dropout, int | float) or not 0 <= dropout < 1:
             raise ValueError(f"dropout={dropout!r} is not valid; it must be in [0, 1)")
+        check_ridge(readout, train_recurrent, dropout)
         if (encoder == "embedding") != (values is not None):
             raise ValueError(
                 f"encoder={encoder!r} does not fit in_channels={values or in_channels}: an "
@@ -168,6 +175,11 @@ class GraphNetwork(nn.Module):
         if readout == "none" and out_channels != read:
             raise ValueError(f"readout='none' gives {read} outputs; set out_channels={read}")
         self.readout = _build_readout(readout, read, out_channels)
+        self.solves_readout = readout == "ridge"
+        if not train_recurrent:
+            self.propagation.requires_grad_(False)
+        if self.solves_readout and self.encoder is not None:
+            self.encoder.requires_grad_(False)
 
     def forward(
         self,
@@ -189,13 +201,31 @@ class GraphNetwork(nn.Module):
             batch_size: The number of graphs; by default the largest number in `batch` plus one.
             edge_attr: Edge features `[E, F]`, for a propagation that uses them.
         """
+        states = self.states(
+            x, edge_index, edge_weight, batch, batch_size=batch_size, edge_attr=edge_attr
+        )
+        return self.read(self.dropout(states), batch, batch_size)
+
+    def states(
+        self,
+        x: Tensor,
+        edge_index: Adjacency,
+        edge_weight: Tensor | None = None,
+        batch: Tensor | None = None,
+        *,
+        batch_size: int | None = None,
+        edge_attr: Tensor | None = None,
+    ) -> Tensor:
+        """The last states of all nodes, `[N, hidden_channels]`; arguments as in `forward`."""
         self._check_batch_given(batch)  # before the work of all layers
         if edge_attr is not None and getattr(self.propagation, "edge_dim", edge_attr) is None:
             raise unused_edge_features(type(self).__name__)
         states = self.dropout(self.encode(x))
-        extra = {} if edge_attr is None else {"edge_attr": edge_attr}
-        states = self.propagation(states, edge_index, edge_weight, **extra)
-        return self.read(self.dropout(states), batch, batch_size)
+        extra: dict[str, Any] = {} if edge_attr is None else {"edge_attr": edge_attr}
+        if getattr(self.propagation, "reads_batch", False):
+            extra |= {"batch": batch, "batch_size": batch_size}
+        last: Tensor = self.propagation(states, edge_index, edge_weight, **extra)
+        return last
 
     def encode(self, x: Tensor) -> Tensor:
         """The first states, `[N, hidden_channels]`; sparse features are never made dense."""
@@ -230,13 +260,19 @@ class GraphNetwork(nn.Module):
         self, states: Tensor, batch: Tensor | None = None, batch_size: int | None = None
     ) -> Tensor:
         """The outputs from the last states, `[N, hidden_channels]`; arguments as in `forward`."""
+        output: Tensor = self.readout(self.pool(states, batch, batch_size))
+        return output
+
+    def pool(
+        self, states: Tensor, batch: Tensor | None = None, batch_size: int | None = None
+    ) -> Tensor:
+        """What the readout reads: the states, at graph level `[graphs, 3 * hidden_channels]`."""
         self._check_batch_given(batch)
         if batch is not None and self.level == "graph":
             check_batch(batch, states.size(-2), states, batch_size)
             batch = batch.long()
             states = torch.cat([pool(states, batch, batch_size) for pool in _POOLS], dim=-1)
-        output: Tensor = self.readout(states)
-        return output
+        return states
 
     def _check_batch_given(self, batch: Tensor | None) -> None:
         if self.level == "graph" and batch is None:
@@ -303,8 +339,8 @@ class Model(GraphNetwork, ABC):
 def _build_readout(name: str, in_channels: int, out_channels: int) -> nn.Module:
     if name == "none":
         return nn.Identity()
-    if name in ("linear", "linear_no_bias"):
-        return nn.Linear(in_channels, out_channels, bias=name == "linear")
+    if name in ("linear", "linear_no_bias", "ridge"):
+        return nn.Linear(in_channels, out_channels, bias=name != "linear_no_bias")
     middle = max(1, in_channels // 2)
     layers: OrderedDict[str, Any] = OrderedDict(
         hidden=nn.Linear(in_channels, middle),

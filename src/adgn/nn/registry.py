@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from adgn._util.registry import Registry
 from adgn._util.suggestions import did_you_mean, nearest
@@ -35,19 +35,46 @@ class ModelOptions(BaseModel):
         description="`linear` (no activation); `linear_no_bias`; `embedding`: of integers; `none`: "
         "the features are the states",
     )
-    readout: Literal["linear", "linear_no_bias", "mlp", "none"] = Field(
+    readout: Literal["linear", "linear_no_bias", "mlp", "ridge", "none"] = Field(
         "linear",
         description="`linear`; `linear_no_bias`; `mlp`: two linear layers with LeakyReLU after "
-        "each; `none`",
+        "each; `ridge`: linear, solved in closed form while all else stays as initialised; `none`",
     )
     dropout: float = Field(
         0.0, ge=0, lt=1, description="share of the first and last states dropped while training"
     )
+    train_recurrent: bool = Field(
+        True,
+        description="`False`: the weights between encoder and readout stay as initialised (for "
+        "`adgn`: randomised A-DGN)",
+    )
+
+    @model_validator(mode="after")
+    def _ridge_needs_fixed_weights(self) -> "ModelOptions":
+        check_ridge(self.readout, self.train_recurrent, self.dropout)
+        return self
 
     def beyond(self, base: "type[ModelOptions]") -> dict[str, Any]:
         """The options that `base` does not have."""
         names = type(self).model_fields.keys() - base.model_fields.keys()
         return {name: getattr(self, name) for name in names}
+
+
+def check_ridge(readout: str, train_recurrent: bool, dropout: float) -> None:
+    """Raises where the weights before a readout in closed form would have to be trained."""
+    if readout != "ridge":
+        return
+    if train_recurrent:
+        raise ValueError(
+            "readout='ridge' with train_recurrent=True is not valid: the readout is solved once, "
+            "for states that do not change. Set train_recurrent=False for random weights before "
+            "it, or readout='linear' to train all weights."
+        )
+    if dropout > 0:
+        raise ValueError(
+            f"readout='ridge' with dropout={dropout} is not valid: there is no training in which "
+            "states could be dropped. Set dropout=0.0."
+        )
 
 
 @dataclass(frozen=True)

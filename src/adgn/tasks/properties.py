@@ -105,7 +105,10 @@ for _target in TARGETS.values():
             "seed": 41,
         },
         published=_published,
-        model_defaults={"adgn": {"phi": "sum", "epsilon": 0.1, "gamma": 0.1}},
+        model_defaults={
+            "adgn": {"phi": "sum", "epsilon": 0.1, "gamma": 0.1},
+            "gesn": {"readout": "ridge"},
+        },
         protocol="the paper's; 20 layers and 30 units are the largest of its grid",
         seeds=(41, 95, 12, 35),
         size=partial(_size, _target.level),

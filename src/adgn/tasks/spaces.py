@@ -101,6 +101,31 @@ _GRIDS: Mapping[str, tuple[SearchSpace, Mapping[str, SearchSpace]]] = {
         },
     ),
 }
+# A reservoir has no optimiser. Radii in units of the inverse of the graph's: classes of nodes are
+# told best far above 1, values that depend on distances below or near 1.
+_RESERVOIR: SearchSpace = {"model.input_scale": [0.3, 1.0, 3.0]}
+_GESN: Mapping[str, SearchSpace] = {
+    "property": {
+        "model.radius": [0.3, 0.6, 0.9, 1.5, 3.0],
+        **_RESERVOIR,
+        "model.num_layers": [5, 10, 20],
+        "model.hidden_channels": [200],
+    },
+    "benchmarks": {
+        "model.radius": [0.1, 1.0, 5.0, 20.0, 100.0],
+        **_RESERVOIR,
+        "model.num_layers": [2, 4, 8],
+        "model.hidden_channels": [1000],
+    },
+    "heterophily": {
+        "model.radius": [0.1, 5.0, 30.0, 100.0, 300.0],
+        **_RESERVOIR,
+        "model.num_layers": [1, 2, 4],
+        "model.hidden_channels": [1000],
+    },
+    "trees": {"model.radius": [0.9, 3.0, 10.0], **_RESERVOIR, "model.hidden_channels": [256]},
+}
+_GESN_SOURCE = "not in the A-DGN paper; radius, input scale and steps as GESN's papers vary them"
 _TABLES = {
     "property": "A-DGN paper, table of property-prediction grids",
     "benchmarks": "A-DGN paper, table of graph-benchmark grids",
@@ -159,6 +184,8 @@ for _model in _MODELS:
         if _model == "ggnn" and _family == "heterophily":
             del _values["model.act"]  # it has no activation to choose
         register_space(_model, _family, _values, _source(_family, _model))
+for _family, _values in _GESN.items():
+    register_space("gesn", _family, _values, _GESN_SOURCE)
 
 # For tasks of a user's own: nothing is known but that these matter.
 _USUAL: SearchSpace = {
@@ -185,6 +212,10 @@ def compact_space(task: str, model: str) -> SearchSpace:
         [1.0, 0.1]
     """
     entry, spec, grids = task_entry(task), model_spec(model), paper_spaces(model)
+    if spec.options.model_fields["readout"].default == "ridge":
+        # Nothing is trained: no learning rates, and sizes of its own.
+        grid = grids[entry.family if entry.family in grids else "benchmarks"].space
+        return {key: values[::2] for key, values in grid.items()}
     given = entry.compact or _USUAL
     shared = {
         key: list(values)

@@ -224,6 +224,7 @@ def prepare(
         seed=config.seed,
         train_eval=data.sources["train"],
         callbacks=callbacks,
+        penalties=config.optimizer.penalties,
     )
     return Prepared(config, data, model, trainer)
 

@@ -128,6 +128,12 @@ class OptimizerConfig(Section):
         default=0.0, ge=0, description="L2 penalty (decoupled for adamw)"
     )
     momentum: StrictFloat = Field(default=0.0, ge=0, lt=1, description="for sgd and rmsprop only")
+    penalties: tuple[StrictFloat, ...] | None = Field(
+        default=None,
+        min_length=1,
+        description="for `model.readout=ridge` only, which has no epochs: penalties to try, in "
+        'units of the mean of the Gram matrix\'s diagonal; "none": 1e-9 to 10',
+    )
 
     @model_validator(mode="after")
     def _momentum_is_used(self) -> "OptimizerConfig":
@@ -278,6 +284,13 @@ class TrainConfig(Section):
         if isinstance(values, Mapping):
             return task_entry(values["name"]).config(**values)
         return values
+
+    @model_validator(mode="after")
+    def _penalties_belong_to_a_ridge(self) -> "TrainConfig":
+        from adgn.training.models import check_penalties  # it brings torch
+
+        check_penalties(self)
+        return self
 
     @field_validator("device")
     @classmethod

@@ -19,15 +19,18 @@ from torch import nn
 
 from adgn._util.environment import check_memory
 from adgn.training.config import ModelConfig, TrainConfig
+from adgn.training.readout import REMEMBERED_BYTES
 from adgn.training.seeding import own_randomness, resolve_device
 from adgn.training.tasks import TaskSize, task_entry
 
-_FLOAT = 4
+_FLOAT, _DOUBLE = 4, 8
 # Numbers that a layer keeps for the gradient, per entry of the states; as measured.
 _KEPT = {"appnp": 1.5, "dagnn": 1.0, "dgc": 2.0, "gat": 5.5, "gcn": 2.5, "gcnii": 1.5}
 _KEPT |= {"ggnn": 11.0, "mlp": 2.0}
 _KEPT_BY_OTHERS = 4.0
 _AT_WORK = 10.0  # states, and as much again, of encoder, readout and the layer under way
+_GRAM_COPIES = 5.0  # of a ridge: the sums, those of a batch, and what is factored
+_BATCHES = 16.0  # of a split, about
 _EDGE_BYTES = 100  # of operators, their transposes and what they are made from
 _LAYER_BYTES = 20_000  # of a layer's Python objects
 _MOMENTS = {"adam": 2, "adamw": 2, "rmsprop": 2, "sgd": 1}  # tensors like the weights
@@ -80,6 +83,13 @@ def parameter_bytes(build: Callable[[int], nn.Module], num_layers: int, copies: 
 
 
 def _states(model: ModelConfig, size: TaskSize) -> float:
+    entries = float(size.nodes) * model.hidden_channels
+    if model.options["readout"] == "ridge":  # no gradient, and the Gram matrix in double precision
+        read = model.hidden_channels * (1.0 if size.level == "node" else 3.0)
+        moments = _DOUBLE * _GRAM_COPIES * read * read
+        # Of one graph the splits share their states; of many graphs those of all are remembered.
+        known = min(_FLOAT * entries * _BATCHES, REMEMBERED_BYTES)
+        return _FLOAT * entries * _AT_WORK + moments + known + _EDGE_BYTES * size.edges
     kept, layers = _KEPT.get(model.name, _KEPT_BY_OTHERS), float(model.num_layers)
     if model.name == "adgn":
         known = model.options["act"] in ("tanh", "relu", "identity", None)
@@ -88,8 +98,29 @@ def _states(model: ModelConfig, size: TaskSize) -> float:
             layers = min(layers, 2 * math.sqrt(layers))
     if model.options.get("direction") == "both" and kept > 1.25:  # but for the fused integration
         kept *= 2
-    entries = float(size.nodes) * model.hidden_channels
     return _FLOAT * entries * (kept * layers + _AT_WORK) + _EDGE_BYTES * size.edges
+
+
+def check_penalties(config: TrainConfig) -> None:
+    """Raises where penalties are given without a readout that is solved, or cannot be chosen."""
+    penalties, readout = config.optimizer.penalties, config.model.options.get("readout")
+    if readout != "ridge":
+        if penalties is not None:
+            raise ValueError(
+                f"optimizer.penalties={list(penalties)} has no effect with model.readout="
+                f"{readout!r}; set model.readout=ridge and model.train_recurrent=false, or leave "
+                "it out"
+            )
+        return
+    if penalties is not None and not all(penalty >= 0 for penalty in penalties):
+        raise ValueError(
+            f"optimizer.penalties={list(penalties)} is not valid; give numbers from 0 on"
+        )
+    if config.stopping.split == "train" and (penalties is None or len(penalties) > 1):
+        raise ValueError(
+            "model.readout='ridge' chooses its penalty on validation rows, but stopping.split="
+            "'train'; set stopping.split=val, or a single penalty: optimizer.penalties=[1e-6]"
+        )
 
 
 def check_run_memory(config: TrainConfig, runs: int = 1) -> None:

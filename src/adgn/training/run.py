@@ -54,7 +54,8 @@ class RunResult:
             after training, or not at all (`evaluate_test=False`).
         best_epoch: The epoch of the best weights, from 1.
         epochs: How many epochs were run.
-        stopped: `"patience"`, `"max_epochs"` or `"target"`.
+        stopped: `"patience"`, `"max_epochs"` or `"target"`; `"solved"` where the readout was solved
+            in closed form.
         constant: The test scores of the best prediction that ignores the input.
         published: What the paper reports for this task and model, where it does.
         notes: What to know about the data before trusting a score.

@@ -14,24 +14,26 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from adgn._util.suggestions import unknown_name
 from adgn.graph.checks import NonFiniteError
+from adgn.nn import GraphNetwork
 from adgn.training.batches import BatchSource, LabelledBatch, LoaderBatches, Split
 from adgn.training.checkpoint import load_into
 from adgn.training.errors import DivergedError, Interrupted
 from adgn.training.metrics import LearnedNothingWarning, Scores, learned_nothing
 from adgn.training.objective import EarlyStopping, Objective, resolve_objective, step_schedule
+from adgn.training.readout import GRAPH_ARGUMENTS, FixedStates, RidgeReadout, graph_arguments
 from adgn.training.run import Checkpointer
 from adgn.training.seeding import flushed_denormals, own_randomness, random_state, thread_count
 
 Forward = Callable[[nn.Module, LabelledBatch], Tensor]
 Schedule = LRScheduler | ReduceLROnPlateau
-StopReason = Literal["max_epochs", "patience", "target"]
+StopReason = Literal["max_epochs", "patience", "target", "solved"]
 
 
 class Callback:
     """Called in the course of a training run; override what is of interest."""
 
     def on_step(self, trainer: "Trainer") -> None:
-        """After a step of the optimiser."""
+        """After a step of the optimiser; of a readout in closed form, after a train batch."""
 
     def on_epoch(self, trainer: "Trainer", line: Mapping[str, Any]) -> None:
         """After an epoch, with its scores."""
@@ -54,6 +56,9 @@ class Trainer:
 
     An epoch is `passes_per_epoch` passes over the train batches; after it the score that early
     stopping follows is measured. The weights of the best epoch are kept.
+
+    A network with `readout="ridge"` is solved instead (`adgn.training.readout`): one epoch is all,
+    in which nothing is drawn at random and optimiser and schedule do nothing.
 
     Args:
         model: Any module. Called as `model(x, edge_index, …)` with those of `edge_weight`,
@@ -78,6 +83,8 @@ class Trainer:
         checkpointer: Writes the scores of each epoch and the states from which a run can go on; by
             default scores are in `history`, and no state is kept.
         callbacks: Called after every step and epoch.
+        penalties: For `readout="ridge"`: the penalties that are tried, in units of the mean of the
+            Gram matrix's diagonal. By default 1e-9 to 10.
 
     Attributes:
         history: The scores of each epoch.
@@ -118,6 +125,7 @@ class Trainer:
         train_eval: BatchSource | Iterable[Any] | None = None,
         checkpointer: Checkpointer | None = None,
         callbacks: Sequence[Callback] = (),
+        penalties: Sequence[float] | None = None,
     ) -> None:
         counts = {"max_epochs": max_epochs, "passes_per_epoch": passes_per_epoch}
         counts |= {"evaluate_every": evaluate_every, "accumulate": accumulate}
@@ -161,6 +169,21 @@ class Trainer:
         self.best_weights: dict[str, Tensor] | None = None
         self.threads = torch.get_num_threads()
         self._forward = _forward_of(model) if forward is None else forward
+        self.penalties = penalties
+        self._states: FixedStates | None = None
+        if isinstance(model, GraphNetwork) and model.solves_readout:
+            self._states, self.evaluate_every = FixedStates(model), 1
+        solves = self._states is not None
+        if solves and forward is not None:
+            raise ValueError(
+                "forward was given for a network with readout='ridge', whose states are needed; "
+                "leave it out, or use readout='linear'"
+            )
+        if solves and self.monitor_split == "train" and (not penalties or len(penalties) > 1):
+            raise ValueError(
+                "readout='ridge' chooses its penalty on validation rows; give val, follow it "
+                "(monitor_split='val'), or give a single one in penalties"
+            )
         self._random: Mapping[str, Any] | None = None
         self._stop_requested = False
 
@@ -203,6 +226,8 @@ class Trainer:
     def stop_reason(self) -> StopReason | None:
         """Why training is over; `None` while it is not."""
         epoch = self.progress.epoch
+        if self._states is not None:
+            return "solved" if epoch else None
         return self.stopping.reason(epoch) or ("max_epochs" if epoch >= self.max_epochs else None)
 
     def request_stop(self) -> None:
@@ -213,14 +238,15 @@ class Trainer:
         progress = self.progress
         if not self.model.training:  # walking over all modules takes time that small models feel
             self.model.train()
-        while progress.passes < (progress.epoch + 1) * self.passes_per_epoch:
-            self._pass()
+        line: dict[str, Any] = {"epoch": progress.epoch + 1}
+        if self._states is not None:
+            line |= self._solve(self._states)
+        else:
+            while progress.passes < (progress.epoch + 1) * self.passes_per_epoch:
+                self._pass()
+            line["lr"] = float(self.optimizer.param_groups[0]["lr"])
+            line["train_loss"] = progress.loss_sum / max(progress.size_sum, 1)
         started = time.perf_counter()
-        line: dict[str, Any] = {
-            "epoch": progress.epoch + 1,
-            "lr": float(self.optimizer.param_groups[0]["lr"]),
-            "train_loss": progress.loss_sum / max(progress.size_sum, 1),
-        }
         score: float | None = None
         progress.epoch += 1
         if progress.epoch % self.evaluate_every == 0 or progress.epoch >= self.max_epochs:
@@ -238,7 +264,7 @@ class Trainer:
             line["best"] = better
             if better:
                 self._keep_weights()
-        if self.schedule is not None:
+        if self.schedule is not None and self._states is None:
             step_schedule(self.schedule, score)
         progress.loss_sum, progress.size_sum = 0.0, 0
         self.history.append(line)
@@ -271,6 +297,24 @@ class Trainer:
         progress.seconds += time.perf_counter() - started
         progress.passes += 1
         progress.batch = 0
+
+    def _solve(self, states: FixedStates) -> dict[str, Any]:
+        """The readout in closed form; what its line in the history says about it."""
+        started = time.perf_counter()
+        self.model.eval()
+        solver = RidgeReadout(states.network, self.objective, self.penalties)
+        for rows, batch in states.of(self.sources["train"]):
+            solver.add(rows, batch)
+            for callback in self.callbacks:
+                callback.on_step(self)
+            self._pause()  # a run that is stopped here begins anew: nothing is kept of the sums
+        mode = self.objective.modes[self.monitor]
+        held_out = states.of(self.sources[self.monitor_split])
+        found = solver.choose(held_out, self.monitor, mode)
+        self.progress.passes += 1
+        loss = self.evaluate("train")["loss"]
+        self.progress.seconds += time.perf_counter() - started
+        return {"penalty": found.penalty, "scale": found.scale, "train_loss": loss}
 
     def _backward(self, batch: LabelledBatch) -> int:
         output, batch = self.objective.known(self._output(batch), batch)
@@ -315,6 +359,8 @@ class Trainer:
 
     def _output(self, batch: LabelledBatch) -> Tensor:
         try:
+            if self._states is not None:
+                return self._states.outputs(batch)
             output = self._forward(self.model, batch)
         except NonFiniteError as error:
             batch.check_finite()
@@ -365,7 +411,13 @@ class Trainer:
         """Puts the weights of the best epoch into the model."""
         if self.best_weights is None:
             raise ValueError("there is no best epoch yet; call fit first")
-        self.model.load_state_dict(self.best_weights)
+        if self._states is None:
+            self.model.load_state_dict(self.best_weights)
+            return
+        # All other weights are what they were, and states that are known stay known.
+        start = "readout."
+        readout = {n[len(start) :]: w for n, w in self.best_weights.items() if n.startswith(start)}
+        self.model.get_submodule("readout").load_state_dict(readout)
 
     def _diverged(self, what: str, epoch: int) -> DivergedError:
         lr = self.optimizer.param_groups[0]["lr"]
@@ -422,16 +474,10 @@ def _finite(tensor: Tensor) -> bool:
 def _forward_of(model: nn.Module) -> Forward:
     """How to call a model: with the parts of a batch that its `forward` has a name for."""
     parameters = inspect.signature(model.forward).parameters
-    taken = [name for name in ("edge_weight", "edge_attr", "batch") if name in parameters]
-    with_size = "batch_size" in parameters
+    taken = [name for name in GRAPH_ARGUMENTS if name in parameters]
 
     def forward(module: nn.Module, batch: LabelledBatch) -> Tensor:
-        options: dict[str, Any] = {
-            name: value for name in taken if (value := getattr(batch, name)) is not None
-        }
-        if with_size and batch.batch is not None:
-            options["batch_size"] = batch.num_graphs
-        output: Tensor = module(batch.x, batch.graph, **options)
+        output: Tensor = module(batch.x, batch.graph, **graph_arguments(batch, taken))
         return output
 
     return forward

@@ -7,11 +7,12 @@ from adgn.nn.models.dgc import DGC
 from adgn.nn.models.gat import GAT
 from adgn.nn.models.gcn import GCN
 from adgn.nn.models.gcnii import GCNII
+from adgn.nn.models.gesn import GESN
 from adgn.nn.models.ggnn import GGNN
 from adgn.nn.models.gin import GIN
 from adgn.nn.models.grand import GRAND
 from adgn.nn.models.graphsage import GraphSAGE
 from adgn.nn.models.mlp import MLP
 
-__all__ = ["ADGN", "APPNP", "DAGNN", "DGC", "GAT", "GCN", "GCNII", "GGNN", "GIN", "GRAND", "MLP"]
-__all__ += ["GraphSAGE"]
+__all__ = ["ADGN", "APPNP", "DAGNN", "DGC", "GAT", "GCN", "GCNII", "GESN", "GGNN", "GIN", "GRAND"]
+__all__ += ["MLP", "GraphSAGE"]

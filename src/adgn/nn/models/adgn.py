@@ -29,7 +29,6 @@ class AntiSymmetricPropagation(nn.Module):
         *,
         phi: str | nn.Module | None,
         weight_sharing: bool,
-        train_recurrent: bool,
         **options: Any,
     ) -> None:
         super().__init__()
@@ -53,8 +52,6 @@ class AntiSymmetricPropagation(nn.Module):
                 "other weights with weight_sharing=False; set weight_sharing=True, or take a "
                 "one-step integrator such as 'rk4'"
             )
-        if not train_recurrent:
-            self.layers.requires_grad_(False)
         aggregation = self.layers[0].phi
         if isinstance(aggregation, GraphConvolution):
             self.edge_dim = aggregation.edge_dim
@@ -109,9 +106,6 @@ class ADGNOptions(ModelOptions):
     gamma: float = Field(0.1, ge=0, allow_inf_nan=False, description="the diffusion γ")
     act: str | Activation | None = Field("tanh", description="the activation σ")
     bias: bool = Field(True, description="whether there is a b")
-    train_recurrent: bool = Field(
-        True, description="`False`: W, V and b stay as initialised (randomised A-DGN)"
-    )
     memory: Literal["full", "checkpoint"] = Field(
         "full", description="what is kept for the gradient; `checkpoint` keeps far less"
     )
@@ -183,13 +177,14 @@ class ADGN(Model):
         integrator_options: Options of a named integrator.
         direction: Where a node listens: `"in"`, `"out"`, `"undirected"`, or `"both"` with a $\Phi$
             for each direction, see `AntiSymmetricConv`.
-        train_recurrent: `False` is the randomised variant: only encoder and readout are trained.
         edge_dim: Features per edge, for a `phi` that reads them (`"gine"`, `"gat"`).
         phi_kwargs: More options for a `phi` given by name.
         level: `"node"` or `"graph"`.
         encoder: `"linear"`, `"linear_no_bias"`, `"embedding"` or `"none"`.
-        readout: `"linear"`, `"mlp"` or `"none"`.
+        readout: `"linear"`, `"linear_no_bias"`, `"mlp"`, `"ridge"` or `"none"`.
         dropout: The share of entries dropped, while training, of the first and of the last states.
+        train_recurrent: `False` is the randomised variant: only encoder and readout are trained,
+            with `readout="ridge"` the readout alone.
 
     Shapes: features `[N, in_channels]`, graph, edge weights `[E]` (optional), graph numbers `[N]`
     (at graph level) → `[N, out_channels]` or `[graphs, out_channels]`.
