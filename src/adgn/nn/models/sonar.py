@@ -273,8 +273,8 @@ class _Dynamics:
     note="A block is $L$ steps from rest and an MLP; $B$ blocks hear $BL$ hops. Without damping, "
     "forcing and resistance the steps are linear. They are stable for $\\epsilon^2 \\lambda_{\\max}"
     "(\\mathbf{L}) \\lambda_{\\max}(\\mathbf{W}) < 4$, where $\\lambda_{\\max}(\\mathbf{L})$ is at "
-    "most 2 for `sym` and `rw`, and keep an energy, on undirected graphs with `weight` `positive` (or "
-    "`symmetric`, which may grow). On a directed graph $\\mathbf{L}$ is not symmetric; "
+    "most 2 for `sym` and `rw`, and keep an energy, on undirected graphs with `weight` `positive` "
+    "(or `symmetric`, which may grow). On a directed graph $\\mathbf{L}$ is not symmetric; "
     "`direction='undirected'` makes it so. The weights of edges that `resistance` learns are made "
     "equal in both directions, for the same reason.",
 )
