@@ -10,9 +10,11 @@ from adgn.nn.models.gcnii import GCNII
 from adgn.nn.models.ggnn import GGNN
 from adgn.nn.models.gin import GIN
 from adgn.nn.models.grand import GRAND
+from adgn.nn.models.graphcon import GraphCON
 from adgn.nn.models.graphsage import GraphSAGE
 from adgn.nn.models.mlp import MLP
+from adgn.nn.models.mpssm import MPSSM
 from adgn.nn.models.sonar import SONAR
 
 __all__ = ["ADGN", "APPNP", "DAGNN", "DGC", "GAT", "GCN", "GCNII", "GGNN", "GIN", "GRAND", "MLP"]
-__all__ += ["SONAR", "GraphSAGE"]
+__all__ += ["MPSSM", "SONAR", "GraphCON", "GraphSAGE"]
