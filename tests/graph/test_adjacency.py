@@ -43,6 +43,21 @@ def test_rows_weigh_the_incoming_edges(graph: Example):
     torch.testing.assert_close(build(graph), dense_adjacency(graph))
 
 
+@given(graphs())
+def test_the_laplacian_is_degrees_minus_adjacency(graph: Example):
+    adjacency = dense_adjacency(graph)
+    adjacency.fill_diagonal_(0)  # self loops cancel
+    expected = torch.diag(adjacency.sum(1)) - adjacency
+    torch.testing.assert_close(build(graph, "laplacian"), expected)
+
+
+@given(graphs())
+def test_the_symmetric_normalisation_divides_by_roots_of_degrees(graph: Example):
+    adjacency = dense_adjacency(graph)
+    scale = adjacency.sum(1).rsqrt().nan_to_num(posinf=0.0)
+    torch.testing.assert_close(build(graph, "sym"), scale[:, None] * adjacency * scale)
+
+
 @pytest.mark.parametrize("improved", [False, True])
 @given(graph=graphs())
 def test_gcn_normalisation_is_that_of_pyg(improved: bool, graph: Example):

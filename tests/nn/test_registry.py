@@ -21,8 +21,11 @@ EXPECTED = {
     "ggnn",
     "gin",
     "grand",
+    "graphcon",
     "graphsage",
     "mlp",
+    "mpssm",
+    "sonar",
 }
 
 

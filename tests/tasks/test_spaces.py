@@ -6,6 +6,7 @@ from adgn.nn import available_models, build_model
 from adgn.tasks import compact_space, paper_spaces, register_space
 from adgn.training import TASKS, register_task, unregister_task
 
+WITH_STEPS = {"adgn", "dgc", "grand", "graphcon", "sonar"}
 FAMILIES = ("property", "benchmarks", "heterophily", "trees")
 
 
@@ -42,7 +43,7 @@ def test_sizes_of_the_papers_grids(name, family, configurations):
 def test_epsilon_and_gamma_belong_to_those_that_have_them(name):
     for space, _ in paper_spaces(name).values():
         assert ("model.gamma" in space) == (name == "adgn")
-        assert ("model.epsilon" in space) == (name in {"adgn", "dgc", "grand"})
+        assert ("model.epsilon" in space) == (name in WITH_STEPS)
 
 
 @pytest.mark.parametrize("name", available_models())

@@ -4,7 +4,7 @@ Self loops, weights and normalisation on the way from edges to an operator are `
 """
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, get_args
 
 import torch
 from torch import Tensor
@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from adgn.graph.edge_operator import EdgeOperator
     from adgn.graph.two_way import TwoWayOperator
 
-Normalization = Literal["none", "mean", "loops", "gcn", "gcn-improved"]
-NORMALIZATIONS: tuple[Normalization, ...] = ("none", "mean", "loops", "gcn", "gcn-improved")
-SELF_LOOP_WEIGHT = {"loops": 1.0, "gcn": 1.0, "gcn-improved": 2.0}
+Normalization = Literal["none", "mean", "sym", "laplacian", "loops", "gcn", "gcn-improved"]
+NORMALIZATIONS: tuple[Normalization, ...] = get_args(Normalization)
+# The weight of the self loop of a node without one, where each node has an entry for its own state.
+SELF_LOOP_WEIGHT = {"loops": 1.0, "gcn": 1.0, "gcn-improved": 2.0, "laplacian": 0.0}
 SPARSE_LAYOUTS = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc)
 
 # A [2, E] edge list, PyG's EdgeIndex (a Tensor too), a torch sparse matrix, an operator or two of
@@ -53,7 +54,9 @@ def graph_operator(
     $a_{uj} = \sum_{e: j \to u} w_e$; with `"mean"` each row is divided by its sum; with `"gcn"`
     $a_{uj} = \hat{w}_{uj} / \sqrt{\hat{d}_u \hat{d}_j}$, where $\hat{w}$ has a self
     loop of weight 1 (2 for `"gcn-improved"`) at each node without one and $\hat{d}_u$ is
-    the sum of the weights that come into $u$; with `"loops"` $a_{uj} = \hat{w}_{uj}$.
+    the sum of the weights that come into $u$; with `"loops"` $a_{uj} = \hat{w}_{uj}$. With `"sym"`
+    $a_{uj} = w_{uj} / \sqrt{d_u d_j}$, without self loops, where a $d$ of zero gives zero; with
+    `"laplacian"` the operator is $\mathbf{D} - \mathbf{A}$, in which self loops cancel.
 
     With another `direction` it is the operator of the graph whose edges are turned: degrees too
     are those of the turned graph.
@@ -69,7 +72,8 @@ def graph_operator(
             ([`GraphBlocks`][adgn.graph.GraphBlocks]).
         edge_weight: `[E]`; gradients flow to it. All ones by default.
         num_nodes: The number of nodes.
-        normalization: `"none"`, `"mean"`, `"loops"`, `"gcn"` or `"gcn-improved"`.
+        normalization: `"none"`, `"mean"`, `"sym"`, `"laplacian"`, `"loops"`, `"gcn"` or
+            `"gcn-improved"`.
         direction: `"in"`: a node hears the sources of its incoming edges; `"out"`: the targets of
             its outgoing edges; `"undirected"`: all of them, each once, with the mean of the
             weights of edges that become one.
@@ -404,13 +408,18 @@ def normalized(
     normalization: Normalization,
     *,
     check: bool = True,
+    own: Tensor | None = None,
 ) -> Tensor:
     r"""The normalised entries: $a_{uj} / d_u$ for `"mean"`, $\hat{d}_u^{-1/2} \hat{d}_j^{-1/2}
-    a_{uj}$ for `"gcn"`, with $d$ the row sums; a row whose sum is zero becomes zero.
+    a_{uj}$ for `"gcn"` and `"sym"`, with $d$ the row sums; a row whose sum is zero becomes zero.
+    For `"laplacian"` $-a_{uj}$, and $d_u - a_{uu}$ in each node's `own` entry, by default the one
+    on the diagonal.
     """
-    if normalization not in ("mean", "gcn", "gcn-improved"):
+    if normalization in ("none", "loops"):
         return value
     degree = value.new_zeros(num_nodes).index_add(0, row, value)
+    if normalization == "laplacian":
+        return torch.where(row == col if own is None else own, degree[row], 0.0) - value
     if check:
         check_degree(degree, normalization)
     empty = degree == 0

@@ -158,6 +158,7 @@ def edge_operator(
         source, target, count = union_entries(source, target, num_nodes)
         value = torch.cat([value, value]) / count
         mask = None if mask is None else torch.cat([mask, mask])
+    own_entry = None
     if normalization in SELF_LOOP_WEIGHT:
         nodes = torch.arange(num_nodes, device=source.device)
         loop = source == target
@@ -172,7 +173,9 @@ def edge_operator(
         value = torch.cat([torch.where(loop, 0.0, value), own])
         source, target = torch.cat([source, nodes]), torch.cat([target, nodes])
         mask = None if mask is None else torch.cat([mask, torch.ones_like(own)])
-    value = normalized(value, target, source, num_nodes, normalization, check=not is_traced(like))
+        own_entry = torch.cat([torch.zeros_like(loop), torch.ones_like(nodes, dtype=torch.bool)])
+    entries = (value, target, source, num_nodes, normalization)
+    value = normalized(*entries, check=not is_traced(like), own=own_entry)
     graph = None
     if is_compiled() and mask is None:
         graph = (edge_index, edge_weight, normalization, direction)

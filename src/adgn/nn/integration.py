@@ -13,11 +13,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
 from adgn.graph import EdgeOperator, GraphOperator, TwoWayOperator, graph_operator
 from adgn.graph.checks import check_choice, check_count, check_finite
-from adgn.graph.native.library import DTYPES, native_library, setting
+from adgn.graph.native.library import native_library, setting
 from adgn.graph.two_way import compiled_graph, operators_of
 from adgn.nn.base import Activation, KnownActivation, known_activation
 from adgn.nn.integrators import EULER, Integrator, VectorField, resolve_integrator
@@ -28,9 +27,11 @@ from adgn.nn.steppers import (
     Stepper,
     TorchStepper,
     Weights,
+    autograd_reason,
     check_memory,
     checkpoint_interval,
     checkpointed,
+    not_served,
     split_steps,
     unsupported_reason,
 )
@@ -95,7 +96,7 @@ def integrate(
     reason = _fallback_reason(x, operator, weights, activation, scheme)
     if activation is None or reason is not None:
         if setting() == "native":
-            raise _not_served(reason)
+            raise not_served(reason)
 
         fields = _fields(operator, weights, act)
 
@@ -204,30 +205,7 @@ def _fallback_reason(
         reason = unsupported_reason(x, operator, weights)
         if reason is not None:
             return f"{named} and {reason}"
-    values = [one.value for one in operators_of(operator)]
-    if any(value.requires_grad for value in values):
-        return "edge weights that require a gradient"
-    edge_lists = [isinstance(one, EdgeOperator) for one in operators_of(operator)]
-    if any(edge_lists) and compiled_graph(operator) is None:
-        return "tracing, explanations and meta tensors"
-    if torch._C._are_functorch_transforms_active():
-        return "a torch.func transform"
-    if forward_ad._current_level >= 0:
-        return "forward-mode differentiation"
-    if torch.is_autocast_enabled(x.device.type):
-        return "autocast"
-    if x.dtype not in DTYPES:  # half precision: to be rounded where torch rounds
-        return f"dtype {x.dtype}"
-    if len({(t.dtype, t.device) for t in (x, *values, *weights.tensors())}) > 1:
-        return "tensors of different dtypes or devices"
-    return None
-
-
-def _not_served(reason: str | None) -> RuntimeError:
-    return RuntimeError(
-        f"the native kernels are forced, but cannot serve {reason}; use "
-        "adgn.graph.set_backend('auto')"
-    )
+    return autograd_reason(x, operator, weights)
 
 
 @dataclass(frozen=True)
@@ -258,7 +236,7 @@ class Run:
             stepper = NativeStepper.choose(*settings)
             return cls(stepper, num_steps, memory)
         if setting() == "native":
-            raise _not_served(reason)
+            raise not_served(reason)
         return cls(TorchStepper(operator, epsilon, activation), num_steps, memory)
 
     def between_checkpoints(self) -> list[tuple[int, int]]:

@@ -25,11 +25,11 @@ from torch import Tensor, nn
 from torch.autograd import forward_ad
 from torch.utils.checkpoint import checkpoint
 
-from adgn.graph import GraphOperator
+from adgn.graph import EdgeOperator, GraphOperator
 from adgn.graph.checks import is_traced
 from adgn.graph.native import calls
-from adgn.graph.native.library import Integration, NativeLibrary, Scheme
-from adgn.graph.two_way import multiply_back, sparse_operators_of
+from adgn.graph.native.library import DTYPES, Integration, NativeLibrary, Scheme
+from adgn.graph.two_way import compiled_graph, multiply_back, operators_of, sparse_operators_of
 from adgn.nn.base import KnownActivation
 from adgn.nn.integrators import EULER, Integrator
 
@@ -307,7 +307,7 @@ class NativeStepper(Stepper):
         self, x: Tensor, weights: Weights, count: int, keep: bool
     ) -> tuple[Tensor, list[Tensor]]:
         """See `Stepper`."""
-        problem = self._problem(weights, count, transposed=False)
+        problem = self.problem(weights, count, transposed=False)
         last, states, active = calls.forward(self.library, problem, x, keep)
         first = x if keep and self.activation == "tanh" else None
         return last, [tensor for tensor in (states, active, first) if tensor is not None]
@@ -321,13 +321,14 @@ class NativeStepper(Stepper):
         first = other[0] if self.activation == "tanh" else None
         return calls.backward(
             self.library,
-            self._problem(weights, count, transposed=True),
+            self.problem(weights, count, transposed=True),
             grad,
             (states, active, first),
             None if grads is None else (grads.w_self, grads.w_neigh, grads.bias),
         )
 
-    def _problem(self, weights: Weights, count: int, *, transposed: bool) -> Integration:
+    def problem(self, weights: Weights, count: int, *, transposed: bool) -> Integration:
+        """`count` steps as C++ reads them; `transposed` for the way back."""
         matrices = []
         for one in sparse_operators_of(self.operator):
             csr = one.pattern.transposed if transposed else one.pattern.csr
@@ -362,7 +363,7 @@ class NativeSchemeStepper(NativeStepper):
         self, x: Tensor, weights: Weights, count: int, keep: bool
     ) -> tuple[Tensor, list[Tensor]]:
         """See `Stepper`."""
-        problem = self._problem(weights, count, transposed=False)
+        problem = self.problem(weights, count, transposed=False)
         last, _, rates, starts = calls.scheme_forward(
             self.library, problem, self._scheme(count), x, None, keep
         )
@@ -375,7 +376,7 @@ class NativeSchemeStepper(NativeStepper):
         rates, starts = kept
         return calls.scheme_backward(
             self.library,
-            self._problem(weights, count, transposed=True),
+            self.problem(weights, count, transposed=True),
             self._scheme(count),
             grad,
             None,
@@ -398,3 +399,32 @@ def unsupported_reason(x: Tensor, operator: GraphOperator, weights: Weights) -> 
         reason = reason or calls.unsupported_pattern_reason(one.pattern.csr)
         reason = reason or calls.unsupported_pattern_reason(one.pattern.transposed)
     return reason
+
+
+def autograd_reason(x: Tensor, operator: GraphOperator, weights: Weights) -> str | None:
+    """Why only torch's own operations can be differentiated as asked; `None` where need not be."""
+    values = [one.value for one in operators_of(operator)]
+    if any(value.requires_grad for value in values):
+        return "edge weights that require a gradient"
+    edge_lists = [isinstance(one, EdgeOperator) for one in operators_of(operator)]
+    if any(edge_lists) and compiled_graph(operator) is None:
+        return "tracing, explanations and meta tensors"
+    if torch._C._are_functorch_transforms_active():
+        return "a torch.func transform"
+    if forward_ad._current_level >= 0:
+        return "forward-mode differentiation"
+    if torch.is_autocast_enabled(x.device.type):
+        return "autocast"
+    if x.dtype not in DTYPES:  # half precision: to be rounded where torch rounds
+        return f"dtype {x.dtype}"
+    if len({(t.dtype, t.device) for t in (x, *values, *weights.tensors())}) > 1:
+        return "tensors of different dtypes or devices"
+    return None
+
+
+def not_served(reason: str | None) -> RuntimeError:
+    """The error where the native kernels are forced and cannot serve."""
+    return RuntimeError(
+        f"the native kernels are forced, but cannot serve {reason}; use "
+        "adgn.graph.set_backend('auto')"
+    )

@@ -187,6 +187,36 @@ for _model in _MODELS:
 for _family, _values in _GESN.items():
     register_space("gesn", _family, _values, _GESN_SOURCE)
 
+# Methods that came after the paper, or that it names without training them: what all models share,
+# and a few values of their own around those of their papers.
+_AFTER: Mapping[str, tuple[SearchSpace, str]] = {
+    "sonar": (
+        {"model.epsilon": [1.0, 0.5, 0.1], "model.blocks": [1, 2]},
+        "the SONAR paper's grid, thinned out; conservative",
+    ),
+    "mpssm": (
+        {"model.blocks": [1, 2], "model.inputs": ["every", "first"]},
+        "chosen here around the MP-SSM paper's settings",
+    ),
+    "graphcon": (
+        {"model.epsilon": [1.0, 0.5, 0.1], "model.damping": [1.0, 0.0]},
+        "chosen here around the GraphCON paper's settings",
+    ),
+}
+_FEWER = {"trees": {"model.epsilon": [0.1], "model.act": ["tanh", "relu"]}}
+for _model, (_own_values, _where) in _AFTER.items():
+    for _family, (_shared, _) in _GRIDS.items():
+        _options = model_spec(_model).options.model_fields
+        _values = {**_shared, **_own_values, **_FEWER.get(_family, {})}
+        _values = {
+            key: values
+            for key, values in _values.items()
+            if key.startswith("optimizer.")
+            or key in ("model.num_layers", "model.hidden_channels")
+            or key.removeprefix("model.") in _options
+        }
+        register_space(_model, _family, _values, f"{_where}; sizes: {_TABLES[_family]}")
+
 # For tasks of a user's own: nothing is known but that these matter.
 _USUAL: SearchSpace = {
     "optimizer.lr": [1e-2, 3e-3, 1e-3],

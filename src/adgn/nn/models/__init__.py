@@ -11,8 +11,27 @@ from adgn.nn.models.gesn import GESN
 from adgn.nn.models.ggnn import GGNN
 from adgn.nn.models.gin import GIN
 from adgn.nn.models.grand import GRAND
+from adgn.nn.models.graphcon import GraphCON
 from adgn.nn.models.graphsage import GraphSAGE
 from adgn.nn.models.mlp import MLP
+from adgn.nn.models.mpssm import MPSSM
+from adgn.nn.models.sonar import SONAR
 
-__all__ = ["ADGN", "APPNP", "DAGNN", "DGC", "GAT", "GCN", "GCNII", "GESN", "GGNN", "GIN", "GRAND"]
-__all__ += ["MLP", "GraphSAGE"]
+__all__ = [
+    "ADGN",
+    "APPNP",
+    "DAGNN",
+    "DGC",
+    "GAT",
+    "GCN",
+    "GCNII",
+    "GESN",
+    "GGNN",
+    "GIN",
+    "GRAND",
+    "MLP",
+    "MPSSM",
+    "SONAR",
+    "GraphCON",
+    "GraphSAGE",
+]

@@ -11,8 +11,9 @@ from adgn.nn.antisymmetric import AntiSymmetricConv, as_one_integration, integra
 from adgn.nn.base import Activation
 from adgn.nn.conv import GraphConvolution
 from adgn.nn.integrators import Integrator
+from adgn.nn.models.blocks import BlockOptions, in_blocks
 from adgn.nn.network import Model
-from adgn.nn.registry import ModelOptions, register_model
+from adgn.nn.registry import register_model
 from adgn.nn.steppers import Memory, checkpointed
 
 
@@ -93,7 +94,7 @@ class AntiSymmetricPropagation(nn.Module):
         return states
 
 
-class ADGNOptions(ModelOptions):
+class ADGNOptions(BlockOptions):
     """The options of A-DGN."""
 
     phi: str | nn.Module | None = Field(
@@ -179,6 +180,11 @@ class ADGN(Model):
             for each direction, see `AntiSymmetricConv`.
         edge_dim: Features per edge, for a `phi` that reads them (`"gine"`, `"gat"`).
         phi_kwargs: More options for a `phi` given by name.
+        blocks: How many blocks of `num_layers` updates, each with weights of its own.
+        block_mlp: The activation of an MLP after the updates of each block; `None`: no MLP. With
+            `act=None` the updates of a block are linear, and only the MLPs are not.
+        block_residual: Whether a block adds to its input.
+        block_norm: The normalisation after each block: `"none"`, `"layer"` or `"batch"`.
         level: `"node"` or `"graph"`.
         encoder: `"linear"`, `"linear_no_bias"`, `"embedding"` or `"none"`.
         readout: `"linear"`, `"linear_no_bias"`, `"mlp"`, `"ridge"` or `"none"`.
@@ -202,9 +208,17 @@ class ADGN(Model):
 
     @staticmethod
     def build_propagation(channels: int, num_layers: int, options: ADGNOptions) -> nn.Module:
-        """The updates."""
-        given = options.beyond(ModelOptions)
+        """The updates, or blocks of them."""
+        given = options.beyond(BlockOptions)
         edge_dim = given.pop("edge_dim")
         if edge_dim is not None:
             given["phi_kwargs"] = {**(given["phi_kwargs"] or {}), "edge_dim": edge_dim}
-        return AntiSymmetricPropagation(channels, num_layers, **given)
+        phi = options.phi
+        if isinstance(phi, nn.Module) and options.blocks > 1:
+            raise ValueError(
+                f"phi={type(phi).__name__}(...) is one module, but blocks={options.blocks} needs "
+                "one per block; pass the name of an aggregation, or set blocks=1"
+            )
+        return in_blocks(
+            lambda: AntiSymmetricPropagation(channels, num_layers, **given), channels, options
+        )
