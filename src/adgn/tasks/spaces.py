@@ -203,7 +203,9 @@ _AFTER: Mapping[str, tuple[SearchSpace, str]] = {
         "chosen here around the GraphCON paper's settings",
     ),
 }
-_FEWER = {"trees": {"model.epsilon": [0.1], "model.act": ["tanh", "relu"]}}
+_FEWER: Mapping[str, SearchSpace] = {
+    "trees": {"model.epsilon": [0.1], "model.act": ["tanh", "relu"]}
+}
 for _model, (_own_values, _where) in _AFTER.items():
     for _family, (_shared, _) in _GRIDS.items():
         _options = model_spec(_model).options.model_fields
