@@ -23,6 +23,7 @@ EXPECTED = {
     "grand",
     "graphsage",
     "mlp",
+    "swan",
 }
 
 

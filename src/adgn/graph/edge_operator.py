@@ -15,6 +15,7 @@ from adgn.graph.adjacency import (
     graph_operator,
     normalized,
     plain_edges,
+    skew_entries,
 )
 from adgn.graph.checks import (
     check_edge_weight,
@@ -174,6 +175,10 @@ def edge_operator(
         source, target = torch.cat([source, nodes]), torch.cat([target, nodes])
         mask = None if mask is None else torch.cat([mask, torch.ones_like(own)])
         own_entry = torch.cat([torch.zeros_like(loop), torch.ones_like(nodes, dtype=torch.bool)])
+    if normalization == "skew":
+        value = skew_entries(value, target, source, num_nodes, check=not is_traced(like))
+        source, target = torch.cat([source, target]), torch.cat([target, source])
+        mask = None if mask is None else torch.cat([mask, mask])
     entries = (value, target, source, num_nodes, normalization)
     value = normalized(*entries, check=not is_traced(like), own=own_entry)
     graph = None

@@ -139,13 +139,21 @@ def _fields(
 ) -> Callable[[int], VectorField]:
     """The right-hand side of each step; the same object for steps with the same weights."""
 
-    @functools.cache
+    made: dict[int, VectorField] = {}
+
     def of_set(number: int) -> VectorField:
-        w_self, w_neigh, bias = weights.of_step(number)
-        learned = (w_neigh, *(one.value for one in operators_of(operator)))
-        return VectorField(w_self, lambda x: operator @ (x @ w_neigh.t()), bias, act, learned)
+        if number not in made:
+            w_self, w_neigh, bias = weights.of_step(number)
+            learned = (w_neigh, *(one.value for one in operators_of(operator)))
+            phi = functools.partial(_aggregated, operator, w_neigh)
+            made[number] = VectorField(w_self, phi, bias, act, learned)
+        return made[number]
 
     return of_set if weights.w_self.size(0) > 1 else lambda number: of_set(0)
+
+
+def _aggregated(operator: GraphOperator, w_neigh: Tensor, x: Tensor) -> Tensor:
+    return operator @ (x @ w_neigh.t())
 
 
 def _check_shapes(

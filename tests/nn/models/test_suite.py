@@ -24,6 +24,13 @@ class Case:
 
     name: str
     options: dict[str, Any] = field(default_factory=dict)
+    hops_per_layer: int | None = None  # where the options change what the registry says
+    more_hops: int = 0  # before the first layer
+
+    def hops(self, layers):
+        """How far a node hears."""
+        per_layer = self.hops_per_layer or model_spec(self.name).hops_per_layer
+        return layers * per_layer + self.more_hops
 
     def build(self, *, level="node", hidden=6, num_layers=3, **options):
         torch.manual_seed(11)
@@ -51,6 +58,7 @@ CASES = {
     "adgn-gat-edges": Case("adgn", {"phi": "gat", "edge_dim": 2, "phi_kwargs": {"heads": 3}}),
     "gat-edges": Case("gat", {"edge_dim": 2}),
     "gin-edges": Case("gin", {"edge_dim": 2}),
+    "swan-learned": Case("swan", {"space": "learned", "edge_norm": "none"}, more_hops=1),
 }
 
 
@@ -184,7 +192,7 @@ def test_save_and_load(case, tmp_path):
 def test_receptive_field(case):
     """A node hears exactly as far as the registry says."""
     layers = 2
-    hops = layers * model_spec(case.name).hops_per_layer
+    hops = case.hops(layers)
     length = hops + 3
     path = torch.arange(length - 1)
     edges = torch.cat([torch.stack([path, path + 1]), torch.stack([path + 1, path])], 1)
