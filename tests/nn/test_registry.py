@@ -23,6 +23,8 @@ EXPECTED = {
     "grand",
     "graphsage",
     "mlp",
+    "phdgn",
+    "stable-cheb",
     "swan",
 }
 

@@ -51,13 +51,20 @@ class Case:
 CASES = {
     **{name: Case(name) for name in MODELS},
     **{
-        f"adgn-{phi}": Case("adgn", {"phi": phi, **({"edge_dim": 2} if phi == "gine" else {})})
+        f"adgn-{phi}": Case(
+            "adgn",
+            {"phi": phi, **({"edge_dim": 2} if phi == "gine" else {})},
+            hops_per_layer=2 if phi == "cheb" else 1,
+        )
         for phi in AGGREGATIONS
     },
     "adgn-per-layer": Case("adgn", {"weight_sharing": False, "phi": "gin"}),
     "adgn-gat-edges": Case("adgn", {"phi": "gat", "edge_dim": 2, "phi_kwargs": {"heads": 3}}),
     "gat-edges": Case("gat", {"edge_dim": 2}),
     "gin-edges": Case("gin", {"edge_dim": 2}),
+    "phdgn-driven": Case(
+        "phdgn", {"phi": "gcn", "damping": "graph", "forcing": "mlp", "start": "doubled"}
+    ),
     "swan-learned": Case("swan", {"space": "learned", "edge_norm": "none"}, more_hops=1),
 }
 
@@ -261,7 +268,7 @@ def test_an_unknown_option_lists_the_known_ones(name):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model_has_a_test_file(name):
-    assert (Path(__file__).parent / f"test_{name}.py").is_file()
+    assert (Path(__file__).parent / f"test_{name.replace('-', '_')}.py").is_file()
 
 
 def diameter_set():

@@ -12,7 +12,9 @@ from adgn.nn.models.gin import GIN
 from adgn.nn.models.grand import GRAND
 from adgn.nn.models.graphsage import GraphSAGE
 from adgn.nn.models.mlp import MLP
+from adgn.nn.models.phdgn import PHDGN
+from adgn.nn.models.stable_cheb import StableCheb
 from adgn.nn.models.swan import SWAN
 
 __all__ = ["ADGN", "APPNP", "DAGNN", "DGC", "GAT", "GCN", "GCNII", "GGNN", "GIN", "GRAND", "MLP"]
-__all__ += ["SWAN", "GraphSAGE"]
+__all__ += ["PHDGN", "SWAN", "GraphSAGE", "StableCheb"]
