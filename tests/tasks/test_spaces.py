@@ -6,6 +6,7 @@ from adgn.nn import available_models, build_model
 from adgn.tasks import compact_space, paper_spaces, register_space
 from adgn.training import TASKS, register_task, unregister_task
 
+WITH_STEPS = {"adgn", "dgc", "grand", "pdegcn", "phdgn", "stable-cheb", "swan"}
 FAMILIES = ("property", "benchmarks", "heterophily", "trees")
 
 
@@ -41,8 +42,8 @@ def test_sizes_of_the_papers_grids(name, family, configurations):
 @pytest.mark.parametrize("name", available_models())
 def test_epsilon_and_gamma_belong_to_those_that_have_them(name):
     for space, _ in paper_spaces(name).values():
-        assert ("model.gamma" in space) == (name == "adgn")
-        assert ("model.epsilon" in space) == (name in {"adgn", "dgc", "grand"})
+        assert ("model.gamma" in space) == (name in {"adgn", "stable-cheb", "swan"})
+        assert ("model.epsilon" in space) == (name in WITH_STEPS)
 
 
 @pytest.mark.parametrize("name", available_models())

@@ -160,6 +160,42 @@ for _model in _MODELS:
             del _values["model.act"]  # it has no activation to choose
         register_space(_model, _family, _values, _source(_family, _model))
 
+# Methods that came after the paper, or that it names without training them: what all models share,
+# and a few values of their own around those of their papers.
+_SWAN: SearchSpace = {"model.gamma": [0.1, 0.01], "model.beta": [1.0, 0.1, -1.0]}
+_AFTER: Mapping[str, tuple[SearchSpace, str]] = {
+    "swan": ({"model.epsilon": [1.0, 0.1, 0.01], **_SWAN}, "the SWAN paper's grid, thinned out"),
+    "phdgn": (
+        {"model.epsilon": [1.0, 0.1, 0.01], "model.phi": ["sum", "gcn"]},
+        "the PH-DGN paper's grid, thinned out; conservative",
+    ),
+    "stable-cheb": (
+        {"model.epsilon": [1.0, 0.1], "model.degree": [2, 5], "model.gamma": [0.0, 0.1]},
+        "chosen here; its paper has no grid for these tasks",
+    ),
+    "egnn": (
+        {"model.c_min": [0.2, 0.12], "model.beta": [0.1]},
+        "the EGNN paper's settings for citation graphs",
+    ),
+    "pdegcn": (
+        {"model.epsilon": [0.5, 0.1], "model.equation": ["parabolic", "hyperbolic", "mixed"]},
+        "chosen here around the PDE-GCN paper's settings",
+    ),
+}
+_FEWER = {"trees": {"model.epsilon": [0.1], "model.act": ["tanh", "relu"]}}
+for _model, (_own_values, _where) in _AFTER.items():
+    for _family, (_shared, _) in _GRIDS.items():
+        _options = model_spec(_model).options.model_fields
+        _values = {**_shared, **_own_values, **_FEWER.get(_family, {})}
+        _values = {
+            key: values
+            for key, values in _values.items()
+            if key.startswith("optimizer.")
+            or key in ("model.num_layers", "model.hidden_channels")
+            or key.removeprefix("model.") in _options
+        }
+        register_space(_model, _family, _values, f"{_where}; sizes: {_TABLES[_family]}")
+
 # For tasks of a user's own: nothing is known but that these matter.
 _USUAL: SearchSpace = {
     "optimizer.lr": [1e-2, 3e-3, 1e-3],

@@ -4,6 +4,7 @@ from adgn.nn.models.adgn import ADGN
 from adgn.nn.models.appnp import APPNP
 from adgn.nn.models.dagnn import DAGNN
 from adgn.nn.models.dgc import DGC
+from adgn.nn.models.egnn import EGNN
 from adgn.nn.models.gat import GAT
 from adgn.nn.models.gcn import GCN
 from adgn.nn.models.gcnii import GCNII
@@ -12,9 +13,10 @@ from adgn.nn.models.gin import GIN
 from adgn.nn.models.grand import GRAND
 from adgn.nn.models.graphsage import GraphSAGE
 from adgn.nn.models.mlp import MLP
+from adgn.nn.models.pdegcn import PDEGCN
 from adgn.nn.models.phdgn import PHDGN
 from adgn.nn.models.stable_cheb import StableCheb
 from adgn.nn.models.swan import SWAN
 
-__all__ = ["ADGN", "APPNP", "DAGNN", "DGC", "GAT", "GCN", "GCNII", "GGNN", "GIN", "GRAND", "MLP"]
-__all__ += ["PHDGN", "SWAN", "GraphSAGE", "StableCheb"]
+__all__ = ["ADGN", "APPNP", "DAGNN", "DGC", "EGNN", "GAT", "GCN", "GCNII", "GGNN", "GIN", "GRAND"]
+__all__ += ["MLP", "PDEGCN", "PHDGN", "SWAN", "GraphSAGE", "StableCheb"]
