@@ -162,7 +162,7 @@ for _model in _MODELS:
 
 # Methods that came after the paper, or that it names without training them: what all models share,
 # and a few values of their own around those of their papers.
-_SWAN: SearchSpace = {"model.gamma": [0.1, 0.01], "model.beta": [1.0, 0.1, -1.0]}
+_SWAN: SearchSpace = {"model.gamma": [0.1, 0.01], "model.beta": [1.0, 0.1]}
 _AFTER: Mapping[str, tuple[SearchSpace, str]] = {
     "swan": ({"model.epsilon": [1.0, 0.1, 0.01], **_SWAN}, "the SWAN paper's grid, thinned out"),
     "phdgn": (
@@ -182,7 +182,9 @@ _AFTER: Mapping[str, tuple[SearchSpace, str]] = {
         "chosen here around the PDE-GCN paper's settings",
     ),
 }
-_FEWER = {"trees": {"model.epsilon": [0.1], "model.act": ["tanh", "relu"]}}
+_FEWER: Mapping[str, SearchSpace] = {
+    "trees": {"model.epsilon": [0.1], "model.act": ["tanh", "relu"]}
+}
 for _model, (_own_values, _where) in _AFTER.items():
     for _family, (_shared, _) in _GRIDS.items():
         _options = model_spec(_model).options.model_fields

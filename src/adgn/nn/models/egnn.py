@@ -77,7 +77,8 @@ class EGNNPropagation(Diffusion):
             >>> build_model("egnn", 3, 8, 2, num_layers=4).propagation.penalty().item()
             0.0
         """
-        return torch.linalg.matrix_norm(self.weight - self.start).sum()
+        distances: Tensor = torch.linalg.matrix_norm(self.weight - self.start)
+        return distances.sum()
 
     def extra_repr(self) -> str:
         """The settings, for `repr`."""

@@ -69,8 +69,9 @@ class PDEGCNPropagation(Diffusion):
         scaled = x @ weight.t()
         flux = self.activate(scaled.index_select(-2, row) - scaled.index_select(-2, col))
         flux = (0.5 * edges.value).unsqueeze(-1) * flux
-        total = torch.zeros_like(scaled).index_add(-2, row, flux)
-        return total.index_add(-2, col, -flux) @ weight
+        total = torch.zeros_like(scaled, dtype=flux.dtype).index_add(-2, row, flux)
+        divergence: Tensor = total.index_add(-2, col, -flux) @ weight
+        return divergence
 
     def extra_repr(self) -> str:
         """The settings, for `repr`."""
