@@ -6,7 +6,7 @@ from adgn.nn import available_models, build_model
 from adgn.tasks import compact_space, paper_spaces, register_space
 from adgn.training import TASKS, register_task, unregister_task
 
-WITH_STEPS = {"adgn", "dgc", "grand", "pdegcn", "phdgn", "stable-cheb", "swan"}
+WITH_STEPS = {"adgn", "cgnn", "dgc", "gde", "grand", "pdegcn", "phdgn", "stable-cheb", "swan"}
 FAMILIES = ("property", "benchmarks", "heterophily", "trees")
 
 

@@ -2,12 +2,14 @@
 
 from adgn.nn.models.adgn import ADGN
 from adgn.nn.models.appnp import APPNP
+from adgn.nn.models.cgnn import CGNN
 from adgn.nn.models.dagnn import DAGNN
 from adgn.nn.models.dgc import DGC
 from adgn.nn.models.egnn import EGNN
 from adgn.nn.models.gat import GAT
 from adgn.nn.models.gcn import GCN
 from adgn.nn.models.gcnii import GCNII
+from adgn.nn.models.gde import GDE
 from adgn.nn.models.ggnn import GGNN
 from adgn.nn.models.gin import GIN
 from adgn.nn.models.grand import GRAND
@@ -18,5 +20,5 @@ from adgn.nn.models.phdgn import PHDGN
 from adgn.nn.models.stable_cheb import StableCheb
 from adgn.nn.models.swan import SWAN
 
-__all__ = ["ADGN", "APPNP", "DAGNN", "DGC", "EGNN", "GAT", "GCN", "GCNII", "GGNN", "GIN", "GRAND"]
-__all__ += ["MLP", "PDEGCN", "PHDGN", "SWAN", "GraphSAGE", "StableCheb"]
+__all__ = ["ADGN", "APPNP", "CGNN", "DAGNN", "DGC", "EGNN", "GAT", "GCN", "GCNII", "GDE", "GGNN"]
+__all__ += ["GIN", "GRAND", "MLP", "PDEGCN", "PHDGN", "SWAN", "GraphSAGE", "StableCheb"]
