@@ -55,8 +55,10 @@ LISTENING = """\
   `DirGNNConv`. For A-DGN with `phi="sum"`
   $\\Phi = \\mathbf{A} \\mathbf{X} \\mathbf{V}_1^\\top + \\mathbf{A}^\\top \\mathbf{X}
   \\mathbf{V}_2^\\top$. GGNN adds the messages before its GRU. GCNII and GRAND take the mean of both
-  layers, for the sum would double what they pass on as it is. `appnp`, `dagnn` and `dgc` have no
-  weights that could differ and do not take `both`; `mlp` hears nothing.
+  layers, for the sum would double what they pass on as it is. `appnp`, `cgnn`,
+  `dagnn`, `dgc`, `egnn` and `pdegcn` have no weights that could differ, and the structure of
+  `phdgn`, `stable-cheb` and `swan` is that of one operator: they do not take `both`, nor does
+  `gde`; `mlp` hears nothing.
 - On a graph whose edges are all there in both directions, `in`, `out` and `undirected` are the
   same. `both` then has more weights than it needs: A-DGN with `sum` or `gcn`, GCN and GGNN add
   those of both directions.

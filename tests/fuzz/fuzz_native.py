@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from adgn.graph import SparseOperator, backend, graph_operator, set_backend
 from adgn.nn.integration import integrate, integrate_reference
 
-NORMALIZATIONS = ["none", "mean", "sym", "laplacian", "loops", "gcn", "gcn-improved"]
+NORMALIZATIONS = ["none", "mean", "sym", "laplacian", "skew", "loops", "gcn", "gcn-improved"]
 ACTS = [torch.tanh, torch.relu, None]
 NODES = st.one_of(st.integers(0, 8), st.integers(0, 120))
 CHANNELS = st.one_of(st.integers(0, 9), st.sampled_from([15, 16, 17, 31, 33, 64, 65]))

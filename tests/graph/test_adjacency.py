@@ -77,6 +77,14 @@ def test_gcn_normalisation_is_that_of_pyg(improved: bool, graph: Example):
     torch.testing.assert_close(ours, expected)
 
 
+@given(graph=graphs())
+def test_skew_is_the_mean_less_its_transpose(graph: Example):
+    mean = build(graph, "mean")
+    torch.testing.assert_close(build(graph, "skew"), mean - mean.T)
+    reverse = build(graph, "mean", direction="out")
+    torch.testing.assert_close(build(graph, "skew", direction="out"), reverse - reverse.T)
+
+
 @given(graphs(weighted=True))
 def test_edge_list_edge_index_and_sparse_layouts_agree(graph: Example):
     for normalization in ("none", "gcn"):

@@ -13,11 +13,14 @@ from adgn.nn.registry import ModelOptions
 EXPECTED = {
     "adgn",
     "appnp",
+    "cgnn",
     "dagnn",
     "dgc",
+    "egnn",
     "gat",
     "gcn",
     "gcnii",
+    "gde",
     "ggnn",
     "gin",
     "grand",
@@ -26,6 +29,10 @@ EXPECTED = {
     "mlp",
     "mpssm",
     "sonar",
+    "pdegcn",
+    "phdgn",
+    "stable-cheb",
+    "swan",
 }
 
 

@@ -6,7 +6,8 @@ from adgn.nn import available_models, build_model
 from adgn.tasks import compact_space, paper_spaces, register_space
 from adgn.training import TASKS, register_task, unregister_task
 
-WITH_STEPS = {"adgn", "dgc", "grand", "graphcon", "sonar"}
+WITH_STEPS = {"adgn", "cgnn", "dgc", "gde", "grand", "graphcon", "pdegcn", "phdgn", "sonar"}
+WITH_STEPS |= {"stable-cheb", "swan"}
 FAMILIES = ("property", "benchmarks", "heterophily", "trees")
 
 
@@ -42,7 +43,7 @@ def test_sizes_of_the_papers_grids(name, family, configurations):
 @pytest.mark.parametrize("name", available_models())
 def test_epsilon_and_gamma_belong_to_those_that_have_them(name):
     for space, _ in paper_spaces(name).values():
-        assert ("model.gamma" in space) == (name == "adgn")
+        assert ("model.gamma" in space) == (name in {"adgn", "stable-cheb", "swan"})
         assert ("model.epsilon" in space) == (name in WITH_STEPS)
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from adgn.graph.edge_operator import EdgeOperator
     from adgn.graph.two_way import TwoWayOperator
 
-Normalization = Literal["none", "mean", "sym", "laplacian", "loops", "gcn", "gcn-improved"]
+Normalization = Literal["none", "mean", "sym", "laplacian", "skew", "loops", "gcn", "gcn-improved"]
 NORMALIZATIONS: tuple[Normalization, ...] = get_args(Normalization)
 # The weight of the self loop of a node without one, where each node has an entry for its own state.
 SELF_LOOP_WEIGHT = {"loops": 1.0, "gcn": 1.0, "gcn-improved": 2.0, "laplacian": 0.0}
@@ -56,7 +56,9 @@ def graph_operator(
     loop of weight 1 (2 for `"gcn-improved"`) at each node without one and $\hat{d}_u$ is
     the sum of the weights that come into $u$; with `"loops"` $a_{uj} = \hat{w}_{uj}$. With `"sym"`
     $a_{uj} = w_{uj} / \sqrt{d_u d_j}$, without self loops, where a $d$ of zero gives zero; with
-    `"laplacian"` the operator is $\mathbf{D} - \mathbf{A}$, in which self loops cancel.
+    `"laplacian"` the operator is $\mathbf{D} - \mathbf{A}$, in which self loops cancel. With
+    `"skew"` it is $\tilde{\mathbf{A}} - \tilde{\mathbf{A}}^\top$, antisymmetric, where
+    $\tilde{\mathbf{A}}$ is the operator of `"mean"`.
 
     With another `direction` it is the operator of the graph whose edges are turned: degrees too
     are those of the turned graph.
@@ -72,7 +74,7 @@ def graph_operator(
             ([`GraphBlocks`][adgn.graph.GraphBlocks]).
         edge_weight: `[E]`; gradients flow to it. All ones by default.
         num_nodes: The number of nodes.
-        normalization: `"none"`, `"mean"`, `"sym"`, `"laplacian"`, `"loops"`, `"gcn"` or
+        normalization: `"none"`, `"mean"`, `"sym"`, `"laplacian"`, `"skew"`, `"loops"`, `"gcn"` or
             `"gcn-improved"`.
         direction: `"in"`: a node hears the sources of its incoming edges; `"out"`: the targets of
             its outgoing edges; `"undirected"`: all of them, each once, with the mean of the
@@ -308,7 +310,8 @@ class EdgeLayout:
     Attributes:
         pattern: The operator's pattern.
         normalization: See [`graph_operator`][adgn.graph.graph_operator].
-        slot: `[edges kept + self loops]`; the slot each of them is added to.
+        slot: `[edges kept + self loops]`; the slot each of them is added to. For `"skew"` `[2 E]`:
+            those of the edges, and then those of their reverses.
         kept: The edges that are no self loops (all of them without normalisation), or `None`
             for all.
         loop_node: The nodes that bring a self loop of their own...
@@ -351,6 +354,8 @@ class EdgeLayout:
             union, slot = SparsePattern.from_entries(row, col, shape)
             layout = cls.build(union.csr.col.long(), union.csr.row.long(), num_nodes, normalization)
             return replace(layout, union_slot=slot, union_count=torch.bincount(slot))
+        if normalization == "skew":
+            target, source = torch.cat([target, source]), torch.cat([source, target])
         if normalization not in SELF_LOOP_WEIGHT:
             pattern, slot = SparsePattern.from_entries(target, source, shape)
             return cls(pattern, normalization, slot)
@@ -377,8 +382,11 @@ class EdgeLayout:
     def operator(self, edge_weight: Tensor | None, dtype: torch.dtype) -> SparseOperator:
         """The operator with these weights (all ones for `None`)."""
         entries = self._entry_weights(edge_weight, dtype)
-        value = entries.new_zeros(self.pattern.csr.col.numel()).index_add(0, self.slot, entries)
         row, col = self.pattern.csr.row.long(), self.pattern.csr.col.long()
+        if self.normalization == "skew":
+            edges = self.slot[: entries.numel()]
+            entries = skew_entries(entries, row[edges], col[edges], self.pattern.shape[0])
+        value = entries.new_zeros(self.pattern.csr.col.numel()).index_add(0, self.slot, entries)
         value = normalized(value, row, col, self.pattern.shape[0], self.normalization)
         return SparseOperator(self.pattern, value)
 
@@ -390,7 +398,8 @@ class EdgeLayout:
             total = both.new_zeros(self.union_count.numel()).index_add(0, self.union_slot, both)
             edge_weight = total / self.union_count
         if self.kept is None or self.loop_node is None:
-            return torch.ones(self.slot.numel(), **like) if edge_weight is None else edge_weight
+            count = self.slot.numel() // (2 if self.normalization == "skew" else 1)
+            return torch.ones(count, **like) if edge_weight is None else edge_weight
         num_nodes = self.pattern.shape[0]
         loops = torch.full((num_nodes,), SELF_LOOP_WEIGHT[self.normalization], **like)
         if edge_weight is None:
@@ -415,7 +424,7 @@ def normalized(
     For `"laplacian"` $-a_{uj}$, and $d_u - a_{uu}$ in each node's `own` entry, by default the one
     on the diagonal.
     """
-    if normalization in ("none", "loops"):
+    if normalization in ("none", "loops", "skew"):
         return value
     degree = value.new_zeros(num_nodes).index_add(0, row, value)
     if normalization == "laplacian":
@@ -430,6 +439,14 @@ def normalized(
     # The product of the two scales first: it is the same number for (u, j) and (j, u), so a
     # symmetric graph gives an exactly symmetric operator.
     return (scale[row] * scale[col]) * value
+
+
+def skew_entries(
+    value: Tensor, row: Tensor, col: Tensor, num_nodes: int, *, check: bool = True
+) -> Tensor:
+    r"""The entries of $\tilde{\mathbf{A}}$, and then those of $-\tilde{\mathbf{A}}^\top$."""
+    mean = normalized(value, row, col, num_nodes, "mean", check=check)
+    return torch.cat([mean, -mean])
 
 
 def check_degree(degree: Tensor, normalization: Normalization) -> None:

@@ -15,6 +15,7 @@ from adgn.graph.adjacency import (
     graph_operator,
     normalized,
     plain_edges,
+    skew_entries,
 )
 from adgn.graph.checks import (
     check_edge_weight,
@@ -81,19 +82,27 @@ class EdgeOperator:
 
     def __matmul__(self, x: Tensor) -> Tensor:
         """`A @ x` for `x` of shape `[..., nodes, channels]`."""
+        return self._product(x, transposed=False)
+
+    def transposed_product(self, x: Tensor) -> Tensor:
+        """`Aᵀ @ x` for `x` of shape `[..., nodes, channels]`."""
+        return self._product(x, transposed=True)
+
+    def _product(self, x: Tensor, *, transposed: bool) -> Tensor:
         if _autocasts(x):
             with torch.autocast(x.device.type, enabled=False):
-                return self @ x.to(self.value.dtype)
+                return self._product(x.to(self.value.dtype), transposed=transposed)
         if self.graph is not None and not (
             self.value.requires_grad
             or torch._C._are_functorch_transforms_active()
             or forward_ad._current_level >= 0
         ):
-            product: Tensor = multiply_op(x, *self.graph, False)
+            product: Tensor = multiply_op(x, *self.graph, transposed)
             return product
         value = self.value if self.mask is None else self.value * self.mask
-        messages = value.unsqueeze(-1) * x.index_select(-2, self.col)
-        return torch.zeros_like(x).index_add(-2, self.row, messages)
+        row, col = (self.col, self.row) if transposed else (self.row, self.col)
+        messages = value.unsqueeze(-1) * x.index_select(-2, col)
+        return torch.zeros_like(x).index_add(-2, row, messages)
 
 
 Operator: TypeAlias = SparseOperator | EdgeOperator
@@ -174,6 +183,10 @@ def edge_operator(
         source, target = torch.cat([source, nodes]), torch.cat([target, nodes])
         mask = None if mask is None else torch.cat([mask, torch.ones_like(own)])
         own_entry = torch.cat([torch.zeros_like(loop), torch.ones_like(nodes, dtype=torch.bool)])
+    if normalization == "skew":
+        value = skew_entries(value, target, source, num_nodes, check=not is_traced(like))
+        source, target = torch.cat([source, target]), torch.cat([target, source])
+        mask = None if mask is None else torch.cat([mask, mask])
     entries = (value, target, source, num_nodes, normalization)
     value = normalized(*entries, check=not is_traced(like), own=own_entry)
     graph = None

@@ -21,19 +21,23 @@ if TYPE_CHECKING:
 _GATHER_LIMIT = 2**25
 
 
-def multiply(operator: "SparseOperator", x: Tensor) -> Tensor:
-    """`operator @ x` for `x` of shape `[..., columns, channels]`, differentiable in both."""
-    rows, columns = operator.shape
+def multiply(operator: "SparseOperator", x: Tensor, *, transposed: bool = False) -> Tensor:
+    """`operator @ x` for `x` of shape `[..., columns, channels]`, differentiable in both.
+
+    With `transposed`, `operatorᵀ @ x` for `x` of shape `[..., rows, channels]`.
+    """
+    rows, columns = reversed(operator.shape) if transposed else operator.shape
     if x.dim() < 2 or x.size(-2) != columns:
+        kind = "transposed operator" if transposed else "operator"
         raise ValueError(
-            f"x has shape {list(x.shape)}; the operator of shape {[rows, columns]} multiplies "
+            f"x has shape {list(x.shape)}; the {kind} of shape {[rows, columns]} multiplies "
             f"[..., {columns}, channels]"
         )
     if torch.is_autocast_enabled(x.device.type):
         # Sparse products have no half-precision kernel on every device.
         with torch.autocast(x.device.type, enabled=False):
-            return multiply(operator, x.to(operator.value.dtype))
-    return _as_columns(x, rows, lambda x: _apply(operator.value, x, operator, False))
+            return multiply(operator, x.to(operator.value.dtype), transposed=transposed)
+    return _as_columns(x, rows, lambda x: _apply(operator.value, x, operator, transposed))
 
 
 def multiply_transposed(operator: "SparseOperator", x: Tensor) -> Tensor:

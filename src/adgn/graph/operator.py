@@ -288,6 +288,10 @@ class SparseOperator:
         """`A @ x` for `x` of shape `[..., columns, channels]`."""
         return multiply(self, x)
 
+    def transposed_product(self, x: Tensor) -> Tensor:
+        """`Aᵀ @ x` for `x` of shape `[..., rows, channels]`, differentiable as `A @ x` is."""
+        return multiply(self, x, transposed=True)
+
     def to_dense(self) -> Tensor:
         """The whole matrix, for tests and small graphs."""
         return self.value.new_zeros(self.shape).index_put(self.places, self.value)

@@ -6,6 +6,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
+from adgn.graph.checks import records_sizes
 from adgn.graph.edge_operator import EdgeOperator, Operator
 from adgn.graph.kernels import multiply_transposed
 from adgn.graph.operator import SparseOperator
@@ -41,7 +42,7 @@ class TwoWayOperator:
     outward: Operator
 
     def __post_init__(self) -> None:
-        if self.inward.shape != self.outward.shape:
+        if not records_sizes() and self.inward.shape != self.outward.shape:
             raise ValueError(
                 f"the operators have shapes {list(self.inward.shape)} and "
                 f"{list(self.outward.shape)}; both must be of the same nodes"

@@ -12,7 +12,7 @@ from torch_geometric.nn import MessagePassing
 from adgn._util.registry import Registry
 from adgn.graph import Adjacency, Direction
 from adgn.graph.adjacency import Normalization
-from adgn.graph.checks import records_sizes
+from adgn.graph.checks import check_count, check_flag, records_sizes
 from adgn.graph.direction import check_direction
 from adgn.nn import conv
 from adgn.nn.base import has_hooks
@@ -145,6 +145,70 @@ class GCNIIAggregation(GraphConvolution, nn.Module):
         return h
 
 
+class ChebAggregation(GraphConvolution, MessagePassing):  # type: ignore[misc]
+    r"""Chebyshev polynomials of the [graph's Laplacian](https://arxiv.org/abs/1606.09375).
+
+    $$
+    \Phi(\mathbf{X}, \mathcal{N}) = \sum_{k=1}^{K} T_k(\tilde{\mathbf{L}})\, \mathbf{X}
+        \mathbf{V}_k^\top, \qquad T_{k+1}(\tilde{\mathbf{L}}) = 2 \tilde{\mathbf{L}}
+        T_k(\tilde{\mathbf{L}}) - T_{k-1}(\tilde{\mathbf{L}})
+    $$
+
+    with $T_0 = \mathbf{I}$, $T_1 = \tilde{\mathbf{L}} = -\mathbf{D}^{-1/2} \mathbf{A}
+    \mathbf{D}^{-1/2}$: the normalised Laplacian, scaled for a largest eigenvalue of 2. It is PyG's
+    `ChebConv(d, d, K + 1)` without the term of $T_0$, for A-DGN has weights for a node's own state.
+
+    Args:
+        channels: The size $d$ of a node's state.
+        degree: The highest degree $K$: how many hops away a node listens.
+        antisymmetric: $\mathbf{V}_k - \mathbf{V}_k^\top$ in place of $\mathbf{V}_k$. On an
+            undirected graph the Jacobian of all of A-DGN's states before the activation is then
+            antisymmetric for $\gamma = 0$.
+
+    Shapes: states `[..., N, d]`, graph, edge weights `[E]` (optional) → `[..., N, d]`.
+
+    Example:
+        >>> phi = ChebAggregation(1, degree=2)
+        >>> _ = torch.nn.init.ones_(phi.weight)
+        >>> pair = torch.tensor([[0, 1], [1, 0]])
+        >>> phi(torch.tensor([[1.0], [3.0]]), pair).flatten().tolist()  # −3 + 1, −1 + 3
+        [-2.0, 2.0]
+    """
+
+    normalization: Normalization = "sym"
+
+    def __init__(self, channels: int, *, degree: int = 2, antisymmetric: bool = False) -> None:
+        super().__init__(aggr="sum")
+        check_count("degree", degree)
+        check_flag("antisymmetric", antisymmetric)
+        self.channels = channels
+        self.degree = degree
+        self.antisymmetric = antisymmetric
+        self.weight = nn.Parameter(torch.empty(degree, channels, channels))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws new weights."""
+        for weight in self.weight.unbind():
+            reset_linear(weight)
+
+    def forward(
+        self, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None
+    ) -> Tensor:
+        r"""$\Phi(\mathbf{X}, \mathcal{N}_u)$ for every node."""
+        operator = self.operator(x, edge_index, edge_weight)
+        weight = self.weight - self.weight.mT if self.antisymmetric else self.weight
+        before, terms = x, [-(operator @ x)]
+        for _ in range(self.degree - 1):
+            before, last = terms[-1], torch.add(before, operator @ terms[-1], alpha=2).neg()
+            terms.append(last)
+        return torch.cat(terms, dim=-1) @ torch.cat(weight.unbind(), dim=-1).t()
+
+    def __repr__(self) -> str:
+        kind = ", antisymmetric=True" if self.antisymmetric else ""
+        return f"{type(self).__name__}({self.channels}, degree={self.degree}{kind})"
+
+
 class GatedAggregation(conv.GatedGraphConv):
     """One step of a [gated graph network](https://arxiv.org/abs/1511.05493) as an aggregation."""
 
@@ -219,7 +283,7 @@ def available_aggregations() -> list[str]:
 
     Example:
         >>> available_aggregations()[:3]
-        ['gat', 'gcn', 'gcnii']
+        ['cheb', 'gat', 'gcn']
     """
     return sorted(AGGREGATIONS)
 
@@ -227,7 +291,7 @@ def available_aggregations() -> list[str]:
 for _name, _class in {
     **{"sum": SumAggregation, "gcn": GCNAggregation, "gcnii": GCNIIAggregation},
     **{"ggnn": GatedAggregation, "gat": conv.GATConv, "graphsage": conv.SAGEConv},
-    **{"gin": conv.GINConv, "gine": conv.GINEConv},
+    **{"gin": conv.GINConv, "gine": conv.GINEConv, "cheb": ChebAggregation},
 }.items():
     register_aggregation(_name)(_class)
 

@@ -33,9 +33,9 @@ class AntiSymmetricConv(nn.Module):
 
     Args:
         in_channels: The size $d$ of a node's state.
-        phi: The aggregation $\Phi$: `"gcn"` (also for `None`, as in PyG), `"sum"`, `"gat"`,
-            `"gcnii"`, `"ggnn"`, `"gin"`, `"gine"` (reads edge features), `"graphsage"`, or a
-            module called as `phi(x, edge_index, *args, **kwargs)`.
+        phi: The aggregation $\Phi$: `"gcn"` (also for `None`, as in PyG), `"sum"`, `"cheb"`,
+            `"gat"`, `"gcnii"`, `"ggnn"`, `"gin"`, `"gine"` (reads edge features), `"graphsage"`, or
+            a module called as `phi(x, edge_index, *args, **kwargs)`.
         num_iters: How many times the update is applied, with the same weights: the number $L$ of
             layers, which models call `num_layers`.
         epsilon: The step size $\epsilon > 0$.

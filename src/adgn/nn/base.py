@@ -182,13 +182,15 @@ class GraphConvolution:
         x: Tensor,
         edge_index: Adjacency,
         edge_weight: Tensor | None,
+        normalization: Normalization | None = None,
     ) -> Operator:
+        """The operator in one direction, of another normalisation where one is given."""
         if isinstance(edge_index, TwoWayOperator):
             raise ValueError(
                 "edge_index is a TwoWayOperator, for layers with direction='both', but the layer "
                 f"has direction={direction!r}; pass the edges, or one of the two operators"
             )
-        mask, kind = self.edge_mask(), self.normalization
+        mask, kind = self.edge_mask(), normalization or self.normalization
         if mask is not None or is_traced(x) or isinstance(edge_index, EdgeOperator):
             return edge_operator(
                 *(edge_index, edge_weight),

@@ -232,7 +232,7 @@ def available_models() -> list[str]:
 
     Example:
         >>> available_models()[:4]
-        ['adgn', 'appnp', 'dagnn', 'dgc']
+        ['adgn', 'appnp', 'cgnn', 'dagnn']
     """
     return sorted(_MODELS)
 

@@ -2,11 +2,14 @@
 
 from adgn.nn.models.adgn import ADGN
 from adgn.nn.models.appnp import APPNP
+from adgn.nn.models.cgnn import CGNN
 from adgn.nn.models.dagnn import DAGNN
 from adgn.nn.models.dgc import DGC
+from adgn.nn.models.egnn import EGNN
 from adgn.nn.models.gat import GAT
 from adgn.nn.models.gcn import GCN
 from adgn.nn.models.gcnii import GCNII
+from adgn.nn.models.gde import GDE
 from adgn.nn.models.gesn import GESN
 from adgn.nn.models.ggnn import GGNN
 from adgn.nn.models.gin import GIN
@@ -15,23 +18,12 @@ from adgn.nn.models.graphcon import GraphCON
 from adgn.nn.models.graphsage import GraphSAGE
 from adgn.nn.models.mlp import MLP
 from adgn.nn.models.mpssm import MPSSM
+from adgn.nn.models.pdegcn import PDEGCN
+from adgn.nn.models.phdgn import PHDGN
 from adgn.nn.models.sonar import SONAR
+from adgn.nn.models.stable_cheb import StableCheb
+from adgn.nn.models.swan import SWAN
 
-__all__ = [
-    "ADGN",
-    "APPNP",
-    "DAGNN",
-    "DGC",
-    "GAT",
-    "GCN",
-    "GCNII",
-    "GESN",
-    "GGNN",
-    "GIN",
-    "GRAND",
-    "MLP",
-    "MPSSM",
-    "SONAR",
-    "GraphCON",
-    "GraphSAGE",
-]
+__all__ = ["ADGN", "APPNP", "CGNN", "DAGNN", "DGC", "EGNN", "GAT", "GCN", "GCNII", "GDE"]
+__all__ += ["GESN", "GGNN", "GIN", "GRAND", "MLP", "MPSSM", "PDEGCN", "PHDGN", "SONAR", "SWAN"]
+__all__ += ["GraphCON", "GraphSAGE", "StableCheb"]

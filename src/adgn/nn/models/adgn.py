@@ -99,8 +99,8 @@ class ADGNOptions(BlockOptions):
 
     phi: str | nn.Module | None = Field(
         "sum",
-        description="the aggregation Φ: `sum`, `gcn`, `gat`, `gcnii`, `ggnn`, `gin`, `gine`, "
-        "`graphsage`, or a module",
+        description="the aggregation Φ: `sum`, `gcn`, `cheb`, `gat`, `gcnii`, `ggnn`, `gin`, "
+        "`gine`, `graphsage`, or a module",
     )
     weight_sharing: bool = Field(True, description="one (W, V, b) for all layers, or one per layer")
     epsilon: float = Field(0.1, gt=0, allow_inf_nan=False, description="the step size ε")
