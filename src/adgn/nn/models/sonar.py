@@ -275,8 +275,9 @@ class _Dynamics:
     "(\\mathbf{L}) \\lambda_{\\max}(\\mathbf{W}) < 4$, where $\\lambda_{\\max}(\\mathbf{L})$ is at "
     "most 2 for `sym` and `rw`, and keep an energy, on undirected graphs with `weight` `positive` "
     "(or `symmetric`, which may grow). On a directed graph $\\mathbf{L}$ is not symmetric; "
-    "`direction='undirected'` makes it so. The weights of edges that `resistance` learns are made "
-    "equal in both directions, for the same reason.",
+    "`direction='undirected'` makes it so, and with `sym` a node that hears nobody is not heard. "
+    "The weights of edges that `resistance` learns are made equal in both directions, for the same "
+    "reason.",
 )
 class SONAR(Model):
     """Waves on a graph, block by block (Trenta et al., NeurIPS 2025)."""
