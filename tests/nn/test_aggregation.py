@@ -90,7 +90,7 @@ def test_options_reach_the_aggregation():
     ("phi", "phi_kwargs", "error", "message"),
     [
         ("sun", None, ValueError, "phi='sun' is not known. Did you mean 'sum'"),
-        (3, None, TypeError, "phi is a int; expected one of gat, .*torch.nn.Module"),
+        (3, None, TypeError, "phi is a int; expected one of cheb, gat, .*torch.nn.Module"),
         (pyg.GCNConv, None, TypeError, "phi is a type; expected"),
         ("sum", {"heads": 2}, ValueError, "phi='sum' does not take heads; it takes no options"),
         ("gcn", {"edge_dim": 2}, ValueError, "does not take edge_dim.*edge features are gat, gine"),

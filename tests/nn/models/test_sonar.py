@@ -129,8 +129,10 @@ def test_equal_resistances_are_none(states, kind):
     """With weights of one all kinds of Laplacian are those of the graph."""
     learned, plain = wave(5, laplacian=kind, resistance="step"), wave(5, laplacian=kind)
     learned.weight.data.copy_(plain.weight)
-    torch.nn.init.zeros_(learned.resistance.out.weight)
-    torch.nn.init.ones_(learned.resistance.out.bias)
+    for linear in (learned.resistance.one, learned.resistance.other):
+        torch.nn.init.zeros_(linear.weight)
+    torch.nn.init.ones_(learned.resistance.one.bias)
+    torch.nn.init.constant_(learned.resistance.out, 1 / 3)
     torch.testing.assert_close(learned(states, EDGES), plain(states, EDGES))
 
 

@@ -60,6 +60,15 @@ CASES = {
     },
     "adgn-per-layer": Case("adgn", {"weight_sharing": False, "phi": "gin"}),
     "adgn-gat-edges": Case("adgn", {"phi": "gat", "edge_dim": 2, "phi_kwargs": {"heads": 3}}),
+    "adgn-blocks": Case("adgn", {"act": None, "block_mlp": "tanh", "block_residual": True}),
+    "graphcon-gat": Case("graphcon", {"coupling": "gat", "heads": 3, "act": "tanh"}),
+    "mpssm-first": Case("mpssm", {"inputs": "first", "block_residual": True}),
+    "sonar-full": Case(
+        "sonar",
+        {"laplacian": "rw", "damping": True, "forcing": True, "velocity": "linear"}
+        | {"resistance": "step"},
+    ),
+    "sonar-none": Case("sonar", {"laplacian": "none", "epsilon": 0.3, "memory": "checkpoint"}),
     "gat-edges": Case("gat", {"edge_dim": 2}),
     "gin-edges": Case("gin", {"edge_dim": 2}),
     "pdegcn-mixed": Case("pdegcn", {"equation": "mixed"}),

@@ -13,7 +13,7 @@ from adgn.nn.conv import GraphConvolution
 from adgn.nn.integrators import Integrator
 from adgn.nn.models.blocks import BlockOptions, in_blocks
 from adgn.nn.network import Model
-from adgn.nn.registry import register_model
+from adgn.nn.registry import ModelOptions, register_model
 from adgn.nn.steppers import Memory, checkpointed
 
 
@@ -94,8 +94,8 @@ class AntiSymmetricPropagation(nn.Module):
         return states
 
 
-class ADGNOptions(BlockOptions):
-    """The options of A-DGN."""
+class UpdateOptions(ModelOptions):
+    """The options of A-DGN's updates."""
 
     phi: str | nn.Module | None = Field(
         "sum",
@@ -129,6 +129,10 @@ class ADGNOptions(BlockOptions):
     phi_kwargs: Mapping[str, Any] | None = Field(
         None, description="more options for Φ, such as `{'heads': 2}` for `gat`"
     )
+
+
+class ADGNOptions(BlockOptions, UpdateOptions):
+    """The options of A-DGN; those of its updates come first."""
 
 
 @register_model(

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from adgn.graph import Adjacency, Direction, GraphOperator, Operator
 from adgn.graph.adjacency import Normalization, normalized
 from adgn.graph.two_way import operators_of
-from adgn.nn.aggregation import reset_linear
+from adgn.nn.aggregation import reset_bias, reset_linear
 from adgn.nn.conv import GraphConvolution
 from adgn.nn.models.blocks import BlockOptions, in_blocks
 from adgn.nn.network import Model
@@ -81,17 +81,27 @@ class Resistance(nn.Module):
         super().__init__()
         self.one = nn.Linear(channels, channels)
         self.other = nn.Linear(channels, channels, bias=False)
-        self.out = nn.Linear(channels, 1)
+        self.out = nn.Parameter(torch.empty(channels))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws new weights."""
+        for part in (self.one, self.other):
+            part.reset_parameters()
+        reset_bias(self.out, self.out.numel())
 
     def forward(self, x: Tensor, row: Tensor, col: Tensor) -> Tensor:
         """The weight of each edge."""
         if x.dim() != 2:
             raise ValueError(f"x has shape {list(x.shape)}; learned resistances need states [N, d]")
         one, other = self.one(x), self.other(x)  # per node, before the edges
-        there = self.out(torch.relu(one[row] + other[col])).abs()
-        back = self.out(torch.relu(one[col] + other[row])).abs()
-        weight: Tensor = (there + back).squeeze(-1) / 2
-        return weight
+        there, back = self._message(one, row, other, col), self._message(one, col, other, row)
+        return (there.abs() + back.abs()) / 2
+
+    def _message(self, one: Tensor, row: Tensor, other: Tensor, col: Tensor) -> Tensor:
+        hidden = torch.relu(one.index_select(0, row) + other.index_select(0, col))
+        # Not a matrix product: the gradient of this sum is the same on any number of threads.
+        return (hidden * self.out).sum(-1)
 
 
 class WavePropagation(GraphConvolution, nn.Module):
@@ -275,8 +285,10 @@ class _Dynamics:
     "(\\mathbf{L}) \\lambda_{\\max}(\\mathbf{W}) < 4$, where $\\lambda_{\\max}(\\mathbf{L})$ is at "
     "most 2 for `sym` and `rw`, and keep an energy, on undirected graphs with `weight` `positive` "
     "(or `symmetric`, which may grow). On a directed graph $\\mathbf{L}$ is not symmetric; "
-    "`direction='undirected'` makes it so. The weights of edges that `resistance` learns are made "
-    "equal in both directions, for the same reason.",
+    "`direction='undirected'` makes it so, and with `sym` a node that hears nobody is not heard. "
+    "The weights of edges that `resistance` learns are made equal in both directions, for the same "
+    "reason; with `sym` they count in the degrees of neighbours too, and a step hears one "
+    "hop further.",
 )
 class SONAR(Model):
     """Waves on a graph, block by block (Trenta et al., NeurIPS 2025)."""
