@@ -85,5 +85,5 @@ class StableCheb(Model):
         given = options.beyond(ModelOptions)
         filters = {"degree": given.pop("degree"), "antisymmetric": True}
         return AntiSymmetricPropagation(
-            channels, num_layers, phi="cheb", phi_kwargs=filters, train_recurrent=True, **given
+            channels, num_layers, phi="cheb", phi_kwargs=filters, **given
         )
