@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from adgn.graph import EdgeOperator, GraphOperator
-from adgn.graph.checks import check_choice, check_count
+from adgn.graph.checks import check_choice, check_count, records_sizes
 from adgn.graph.native import calls
 from adgn.graph.native.library import Scheme, native_library, setting
 from adgn.graph.two_way import operators_of
@@ -167,7 +167,8 @@ def integrate_wave(
         >>> integrate_wave(x, still, laplacian, none, minus, epsilon=0.5, num_steps=1)[0].tolist()
         [[0.5], [-0.5]]
     """
-    _check_shapes(x, v, operator, w_self, w_neigh)
+    if not records_sizes():
+        _check_shapes(x, v, operator, w_self, w_neigh)
     check_count("num_steps", num_steps)
     check_choice("memory", memory, MEMORIES)
     weights = Weights(w_self.unsqueeze(0), w_neigh.unsqueeze(0), None)
