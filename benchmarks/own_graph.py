@@ -8,7 +8,7 @@ three simple models are trained on the same rows: logistic regression on the fea
 settings of scikit-learn), a two-layer GCN with its usual settings (width 64, dropout 0.5, learning
 rate 0.01, weight decay 5e-4, 200 epochs at most, patience 50) and a five-layer GCN with residuals
 and layer normalisation, both on edges in both directions. Results are kept after every run, and a
-second call does what is missing.
+second call does what is missing. `python scripts/document_estimators.py --write` makes the table.
 """
 
 import argparse
@@ -101,6 +101,7 @@ def run(name: str, root: str | None, split: int) -> dict[str, object]:
     return {
         "graph": name,
         "split": split,
+        "commit": environment()["git_commit"],
         "accuracy": {title: round(value, 6) for title, (value, _) in found.items()},
         "seconds": {title: round(value, 2) for title, (_, value) in found.items()},
         "validation": round(scores["accuracy"], 6),
@@ -108,25 +109,8 @@ def run(name: str, root: str | None, split: int) -> dict[str, object]:
     }
 
 
-def table(records: list[dict[str, object]]) -> str:
-    """Mean and standard deviation over splits, as Markdown."""
-    titles = list(records[0]["accuracy"])  # type: ignore[call-overload]
-    lines = [f"| graph | {' | '.join(titles)} | seconds of fit |", "|---" * (len(titles) + 2) + "|"]
-    for name in GRAPHS:
-        own = [r for r in records if r["graph"] == name]
-        if own:
-            cells = []
-            for title in titles:
-                values = 100 * np.array([r["accuracy"][title] for r in own])  # type: ignore[index]
-                spread = f" ± {values.std(ddof=1):.1f}" if len(values) > 1 else ""
-                cells.append(f"{values.mean():.1f}{spread}")
-            seconds = np.mean([r["seconds"]["fit"] for r in own])  # type: ignore[index]
-            lines.append(f"| {name} | {' | '.join(cells)} | {seconds:.0f} |")
-    return "\n".join(lines)
-
-
 def main() -> None:
-    """Runs what is missing and prints the table."""
+    """Runs what is missing."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--root", default=None)
     parser.add_argument("--only", default=",".join(GRAPHS))
@@ -146,7 +130,6 @@ def main() -> None:
             content = {"environment": environment(), "threads": arguments.threads, "runs": records}
             arguments.out.parent.mkdir(exist_ok=True)
             write_file(arguments.out, json.dumps(content, indent=1).encode() + b"\n")
-    print(table(records))
 
 
 if __name__ == "__main__":
