@@ -40,9 +40,10 @@ def measured(results: dict[str, Any]) -> str:
     about = results["environment"]
     return (
         markdown_table(head, rows)
-        + "\nError: the largest at time 2 of a layer's states (100 nodes, 16 channels), with at most "
-        "about 64 rates. Norm: of a linear antisymmetric field with steps of 0.1, as a multiple of "
-        "the first; exact is 1. Time: as a multiple of forward Euler's, property prediction with 20 "
+        + "\nError: the largest at time 2 of a layer's states (100 nodes, 16 channels), with at "
+        "most about 64 rates. Norm: of a linear antisymmetric field with steps of 0.1, as a "
+        "multiple of the first; exact is 1. Time: as a multiple of forward Euler's, property "
+        "prediction with 20 "
         f"layers of 30 units, one thread. {about['processor']}, torch {about['torch']}, "
         f"{results['date']}, commit {about['git_commit'][:7]}: `python benchmarks/integrators.py`."
     )
