@@ -74,7 +74,7 @@ def _solve(
     for taken in range(1, most + 1):
         new = step(k)
         residual, size = float((new - k).norm()), float(new.norm())
-        if residual <= tolerance * size or size == 0:
+        if residual <= tolerance * max(size, float(k.norm())):
             return new
         k = new
         since = 0 if residual <= best / 2 else since + 1

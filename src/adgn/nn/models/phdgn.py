@@ -190,8 +190,15 @@ class PHDGNPropagation(GraphConvolution, nn.Module):
     ) -> list[Tensor]:
         """`x` and the states after each step, the last as `forward`."""
         operator = self.operator(x, edge_index, edge_weight)
-        path = self.steps(self.pairs(x), operator, 0, self.num_layers)
-        return [x, *(self._read(pairs) for pairs in path)]
+        states, pairs = [x], self.pairs(x)
+        for number in range(self.num_layers):
+            (pairs,) = self.steps(pairs, operator, number, number + 1)
+            states.append(self._read(pairs))
+            if not self.split:  # the next step starts from what is read here, for its gradient
+                p, q = pairs.tensor_split(2, dim=-1)
+                halves = [states[-1], q] if self.read == "p" else [p, states[-1]]
+                pairs = torch.cat(halves, dim=-1)
+        return states
 
     def energy(
         self, pairs: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None
