@@ -2,6 +2,8 @@
 
 import functools
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -204,6 +206,21 @@ def test_adaptive_gradients_are_those_of_the_equation_up_to_the_tolerance(name, 
     tolerance = 1e-6 if weight_sharing else 1e-3  # where layers differ, each is one step of RK4
     for expected, found in zip(*gradients, strict=True):
         torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance)
+
+
+def test_a_first_call_in_inference_mode_spoils_no_gradient():
+    """What torchdiffeq makes when it is imported must serve gradients later."""
+    program = (
+        "import torch; from adgn.nn import build_model\n"
+        "edges, x = torch.tensor([[0, 1], [1, 0]]), torch.randn(2, 3)\n"
+        "for options in ({'name': 'grand'}, {'name': 'adgn', 'integrator': 'dopri5'}):\n"
+        "    model = build_model(options.pop('name'), 3, 4, 1, 2, **options)\n"
+        "    with torch.inference_mode():\n"
+        "        model(x, edges)\n"
+        "    model(x, edges).sum().backward()\n"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr
 
 
 def test_adjoint_gradients_agree_with_direct_ones_up_to_the_tolerance():

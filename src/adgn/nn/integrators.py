@@ -445,8 +445,7 @@ class Adaptive(Integrator):
 
     def _solve(self, rate: VectorField, x: Tensor, times: list[float]) -> Tensor:
         """The states at some times, at each of which a step ends: between steps they are worse."""
-        from torchdiffeq import odeint, odeint_adjoint  # here, for it takes long to import
-
+        odeint, odeint_adjoint = solvers()
         at = torch.tensor(times, dtype=torch.float64, device=x.device)
         settings: dict[str, Any] = {"method": self.method, "rtol": self.rtol, "atol": self.atol}
         settings["options"] = {"step_t": at[1:]}
@@ -456,6 +455,17 @@ class Adaptive(Integrator):
         solve = odeint_adjoint if self.adjoint else odeint
         path: Tensor = solve(lambda _, states: rate(states), x, at, **settings)
         return path
+
+
+def solvers() -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
+    """torchdiffeq's `odeint` and `odeint_adjoint`; imported here, for that takes long.
+
+    Its tables are tensors made by the import. Those made in inference mode could never serve a
+    gradient again.
+    """
+    with torch.inference_mode(False):
+        from torchdiffeq import odeint, odeint_adjoint
+    return odeint, odeint_adjoint
 
 
 def _runs(fields: Fields, first: int, last: int) -> Iterator[tuple[VectorField, int]]:

@@ -10,6 +10,7 @@ from adgn.graph import Adjacency, Direction, GraphOperator
 from adgn.graph.two_way import operators_of
 from adgn.nn.base import Activation, resolve_activation, scaled
 from adgn.nn.conv import GATConv, directed
+from adgn.nn.integrators import solvers
 from adgn.nn.network import Model
 from adgn.nn.registry import ModelOptions, register_model
 
@@ -71,7 +72,7 @@ class GRANDPropagation(nn.Module):
         self, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None
     ) -> Tensor:
         """The states at time `num_layers * epsilon`."""
-        from torchdiffeq import odeint, odeint_adjoint  # here, for it takes long to import
+        odeint, odeint_adjoint = solvers()
 
         operator = self.rate.attention.prepared(x, edge_index, edge_weight)
 
@@ -94,7 +95,7 @@ class GRANDPropagation(nn.Module):
         self, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None
     ) -> list[Tensor]:
         """`x` and the states after each step, the last as `forward`; gradients go through them."""
-        from torchdiffeq import odeint
+        odeint, _ = solvers()
 
         operator = self.rate.attention.prepared(x, edge_index, edge_weight)
         times = torch.tensor([0.0, self.epsilon], dtype=x.dtype, device=x.device)
