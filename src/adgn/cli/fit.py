@@ -21,6 +21,18 @@ from adgn.cli.model_folder import (
 )
 from adgn.cli.names import RESERVOIR, complete_fitted, model_rows
 from adgn.cli.option_names import in_options
+from adgn.cli.table_options import (
+    CategoryColumns,
+    DirectedFlag,
+    EndColumn,
+    GraphColumn,
+    GraphsTable,
+    IdColumn,
+    IgnoredColumns,
+    SourceColumn,
+    SplitColumn,
+    WeightColumn,
+)
 
 if TYPE_CHECKING:
     from adgn.estimators import ComparedModel, GraphEstimator
@@ -65,32 +77,16 @@ def fit(
         Path | None,
         Option(help="A TOML file with settings, such as the suggestion of `adgn probe`."),
     ] = None,
-    id: Annotated[str | None, Option(metavar="COLUMN", help="The ids of nodes.")] = None,
-    edge_source: Annotated[
-        str | None, Option(metavar="COLUMN", help="Where an edge begins.")
-    ] = None,
-    edge_target: Annotated[str | None, Option(metavar="COLUMN", help="Where an edge ends.")] = None,
-    weight: Annotated[str | None, Option(metavar="COLUMN", help="The weights of edges.")] = None,
-    directed: Annotated[
-        bool | None,
-        Option("--directed/--undirected", help="Whether edges have a direction."),
-    ] = None,
-    ignore: Annotated[
-        list[str] | None, Option(metavar="COLUMN", help="Not used; may be repeated.")
-    ] = None,
-    category: Annotated[
-        list[str] | None,
-        Option(metavar="COLUMN", help="Its numbers are names of categories; may be repeated."),
-    ] = None,
-    graph: Annotated[
-        str | None, Option(metavar="COLUMN", help="The graph of each node, where there are many.")
-    ] = None,
-    graphs: Annotated[
-        Path | None, Option(help="A table with one row per graph, which has the target.")
-    ] = None,
-    split_column: Annotated[
-        str | None, Option(metavar="COLUMN", help="Has train, valid and test.")
-    ] = None,
+    id: IdColumn = None,
+    edge_source: SourceColumn = None,
+    edge_target: EndColumn = None,
+    weight: WeightColumn = None,
+    directed: DirectedFlag = None,
+    ignore: IgnoredColumns = None,
+    category: CategoryColumns = None,
+    graph: GraphColumn = None,
+    graphs: GraphsTable = None,
+    split_column: SplitColumn = None,
     time: Annotated[
         str | None, Option(metavar="COLUMN", help="Later rows validate and are held out.")
     ] = None,

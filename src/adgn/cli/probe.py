@@ -12,6 +12,18 @@ from adgn.cli.console import PluginOption, make_folder, print_table, say, show_w
 from adgn.cli.fit import typed_command
 from adgn.cli.model_folder import GraphFiles, refuse_bad_input
 from adgn.cli.names import complete_task
+from adgn.cli.table_options import (
+    CategoryColumns,
+    DirectedFlag,
+    EndColumn,
+    GraphColumn,
+    GraphsTable,
+    IdColumn,
+    IgnoredColumns,
+    SourceColumn,
+    SplitColumn,
+    WeightColumn,
+)
 
 if TYPE_CHECKING:
     from adgn.analysis.probe import Findings
@@ -79,32 +91,16 @@ def probe(
     metric: Annotated[
         str | None, Option(help="Of your own graph: what is compared. Default: as `adgn fit`.")
     ] = None,
-    id: Annotated[str | None, Option(metavar="COLUMN", help="The ids of nodes.")] = None,
-    edge_source: Annotated[
-        str | None, Option(metavar="COLUMN", help="Where an edge begins.")
-    ] = None,
-    edge_target: Annotated[str | None, Option(metavar="COLUMN", help="Where an edge ends.")] = None,
-    weight: Annotated[str | None, Option(metavar="COLUMN", help="The weights of edges.")] = None,
-    directed: Annotated[
-        bool | None,
-        Option("--directed/--undirected", help="Whether edges have a direction."),
-    ] = None,
-    category: Annotated[
-        list[str] | None,
-        Option(metavar="COLUMN", help="Its numbers are names of categories; may be repeated."),
-    ] = None,
-    ignore: Annotated[
-        list[str] | None, Option(metavar="COLUMN", help="Not used; may be repeated.")
-    ] = None,
-    graph: Annotated[
-        str | None, Option(metavar="COLUMN", help="The graph of each node, where there are many.")
-    ] = None,
-    graphs: Annotated[
-        Path | None, Option(help="A table with one row per graph, which has the target.")
-    ] = None,
-    split_column: Annotated[
-        str | None, Option(metavar="COLUMN", help="Has train, valid and test.")
-    ] = None,
+    id: IdColumn = None,
+    edge_source: SourceColumn = None,
+    edge_target: EndColumn = None,
+    weight: WeightColumn = None,
+    directed: DirectedFlag = None,
+    category: CategoryColumns = None,
+    ignore: IgnoredColumns = None,
+    graph: GraphColumn = None,
+    graphs: GraphsTable = None,
+    split_column: SplitColumn = None,
     seed: Annotated[int, Option(min=0, help="Seed of random splits and samples.")] = 0,
     plugin: PluginOption = None,
 ) -> None:
