@@ -42,12 +42,16 @@ def _of_the_paper(row: Row) -> Row:
     return row.model_copy(update={"quotes": None})
 
 
-_TWENTY, _IN_BLOCKS = {"num_layers": 20}, {"num_layers": 20, "blocks": 2}
-_STEP = {"epsilon": 0.1, "gamma": 0.1}
+_TWENTY: dict[str, Any] = {"num_layers": 20}
+_IN_BLOCKS: dict[str, Any] = {"num_layers": 20, "blocks": 2}
+_STEP: dict[str, Any] = {"epsilon": 0.1, "gamma": 0.1}
 ROWS = (
     _row("sonar", "SONAR", "sonar", "SONAR", **_IN_BLOCKS, epsilon=0.5),
     _row(
-        *("mpssm", "MP-SSM", "mpssm", "MP-SSM"),
+        "mpssm",
+        "MP-SSM",
+        "mpssm",
+        published="MP-SSM",
         **_IN_BLOCKS,
         block_residual=True,
         block_norm="layer",

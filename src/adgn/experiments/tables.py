@@ -65,7 +65,7 @@ def _quoted(table: str, columns: tuple[Column, ...], rows: tuple[Row, ...]) -> d
     """The rows of a published table in percent that an experiment does not run."""
 
     def quoted(title: str, column: str, cell: Mapping[str, float]) -> Published:
-        shares = {key: value / 100 for key, value in cell.items()}
+        shares: dict[str, Any] = {key: value / 100 for key, value in cell.items()}
         return Published(**shares, row=title, column=column)
 
     run = {row.title for row in rows}
