@@ -2,9 +2,11 @@ import pytest
 import torch
 
 from adgn.bench.sources import ManyGraphs, NodeTask, random_task
-from adgn.bench.workloads import WAYS, Workload, build_step, load_source, served_ways
+from adgn.bench.workloads import NETWORKS, WAYS, Workload, build_step, load_source, served_ways
 from adgn.data import GraphPropertyDataset
 from adgn.training.batches import PackedBatches
+
+ALIKE = [way for way in WAYS if way not in NETWORKS]
 
 
 @pytest.fixture(scope="module")
@@ -24,14 +26,23 @@ def sparse_task():
 @pytest.mark.parametrize("source", [random_task(1000), sparse_task()], ids=["dense", "sparse"])
 def test_all_ways_train_alike_on_one_graph(source, phi):
     workload = Workload("random", 6, 8, phi, 1000)
-    ways = served_ways(source, list(WAYS))
+    ways = served_ways(source, ALIKE)
     assert ("pyg-csr-sparse" in ways) == source.is_sparse
     check_agreement(workload, source, ways)
 
 
 def test_all_ways_train_alike_on_many_graphs(many_graphs):
-    ways = served_ways(many_graphs, list(WAYS))
+    ways = served_ways(many_graphs, ALIKE)
     check_agreement(Workload("property", 5, 8, "sum", 16), many_graphs, ways)
+
+
+@pytest.mark.parametrize("way", NETWORKS)
+def test_other_networks_learn_by_their_own_equations(many_graphs, way):
+    workload = Workload("property", 5, 8, "sum", 16)
+    losses = {name: build_step(workload, many_graphs, name)() for name in ("adgn", way)}
+    assert losses[way] != pytest.approx(losses["adgn"], rel=5e-6)  # rounding: 1e-7
+    step = build_step(workload, many_graphs, way)
+    assert [step() for _ in range(4)][-1] < losses[way]
 
 
 def check_agreement(workload, source, ways):
