@@ -65,7 +65,7 @@ ROWS = (
     _row("adgn-rk4", "A-DGN, RK4", "adgn", None, **_TWENTY, **_STEP, integrator="rk4"),
     _row("adgn-blocks", "A-DGN, blocks", "adgn", None, **_IN_BLOCKS, **_STEP, block_mlp="tanh"),
     _row("adgn-deep", "A-DGN, 32 layers", "adgn", None, num_layers=32, **_STEP),
-    _row("gcn-residual", "GCN, residual", "gcn", None, **_TWENTY, residual=True, norm="layer"),
+    _row("gcn-residual", "GCN, residual", "gcn", None, **_TWENTY, residual=True, norm="batch"),
 )
 _RUN = {quote.row for row in ROWS for quote in (row.quotes or {}).values()}
 _QUOTED = [title for title in _LATER["rows"] if title not in _RUN]
