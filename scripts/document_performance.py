@@ -48,8 +48,13 @@ All but the first of PyG's are candidates for PyG at its best; the targets for t
 each. PyG's batches of small
 graphs are put together beforehand, outside the time measured.
 
-- All ways start from the same weights and see the same data in the same order. The losses of the
-  first two steps must agree within a thousandth; otherwise the case is an error and is not stored.
+The case `fields` has other networks in place of other ways: **A-DGN with RK4** (four rates per
+layer), **SWAN** and **SONAR, conservative**, each next to A-DGN with Euler's steps in the same run.
+PyG has none of them, so that there is no ratio to PyG.
+
+- All ways of one network start from the same weights and see the same data in the same order. The
+  losses of the first two steps must agree within a thousandth; otherwise the case is an error and
+  is not stored.
 - All ways run in one process and take turns, with torch's number of threads. The time is the
   median over the turns; short steps are repeated until a turn takes a tenth of a second.
   Processor time is that of all threads, which other work on the machine disturbs less.

@@ -1,13 +1,14 @@
 import pytest
 
-from adgn.bench.cases import CASES, TARGETS, choose_cases
-from adgn.bench.workloads import WAYS
+from adgn.bench.cases import CASES, LIMITS, TARGETS, choose_cases
+from adgn.bench.workloads import NETWORKS, WAYS
 from adgn.data import NODE_DATASETS
 
 
 def test_all_run_but_the_large_one():
     assert choose_cases([]) == [
         "property",
+        "fields",
         "physics",
         "computers",
         "pubmed",
@@ -39,3 +40,9 @@ def test_a_case_has_what_it_needs(name):
 def test_targets_belong_to_cases_that_can_show_them():
     for target in TARGETS:
         assert {"adgn", "pyg", "pyg-csr"} <= set(CASES[target.case].ways)
+
+
+def test_every_other_network_has_a_limit_in_a_case_that_has_adgn_too():
+    assert {limit.way for limit in LIMITS} == set(NETWORKS)
+    for limit in LIMITS:
+        assert {"adgn", limit.way} <= set(CASES[limit.case].ways)

@@ -49,6 +49,16 @@ def test_every_target_has_its_rows_before_anything_is_measured():
     ]
 
 
+def test_other_networks_are_held_against_adgn(make_case, make_point):
+    ways = {"adgn": (0.5, 500.0), "rk4": (2.0, 600.0), "swan": (1.2, 500.0)}
+    rows = rows_of(fields=make_case(make_point(ways)))
+    assert rows == {
+        "time of A-DGN with RK4 / A-DGN with Euler": ("≤ 4.5", "4.00", "yes"),
+        "time of SWAN / A-DGN with Euler": ("≤ 2.2", "2.40", "no"),
+        "time of SONAR, conservative / A-DGN with Euler": ("≤ 1.3", "not measured", "–"),
+    }
+
+
 def test_why_a_way_was_not_measured_is_said(make_case, make_point):
     point = make_point({"adgn": (0.5, 500.0), "pyg-csr": (2.0, 1200.0)})
     ways = point.ways | {"pyg": WayRecord(left_out="no memory")}

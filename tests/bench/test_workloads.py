@@ -2,9 +2,22 @@ import pytest
 import torch
 
 from adgn.bench.sources import ManyGraphs, NodeTask, random_task
-from adgn.bench.workloads import COMPILED, WAYS, Workload, build_step, load_source, served_ways
+from adgn.bench.workloads import (
+    COMPILED,
+    NETWORKS,
+    WAYS,
+    Workload,
+    build_step,
+    load_source,
+    served_ways,
+)
 from adgn.data import GraphPropertyDataset
 from adgn.training.batches import PackedBatches
+
+# The ways that are the same network, but for those that compile.
+ALIKE = [way for way in WAYS if way not in (*NETWORKS, *COMPILED)]
+# torch's compiler looks at the gradients of all tensors that it meets.
+pytestmark = pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
 
 
 @pytest.fixture(scope="module")
@@ -20,22 +33,17 @@ def sparse_task():
     return NodeTask(features, task.edge_index, task.classes, task.train)
 
 
-NOT_COMPILED = [way for way in WAYS if way not in COMPILED]
-# torch's compiler looks at the gradients of all tensors that it meets.
-pytestmark = pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
-
-
 @pytest.mark.parametrize("phi", ["gcn", "sum"])
 @pytest.mark.parametrize("source", [random_task(1000), sparse_task()], ids=["dense", "sparse"])
 def test_all_ways_train_alike_on_one_graph(source, phi):
     workload = Workload("random", 6, 8, phi, 1000)
-    ways = served_ways(source, NOT_COMPILED)
+    ways = served_ways(source, ALIKE)
     assert ("pyg-csr-sparse" in ways) == source.is_sparse
     check_agreement(workload, source, ways)
 
 
 def test_all_ways_train_alike_on_many_graphs(many_graphs):
-    ways = served_ways(many_graphs, NOT_COMPILED)
+    ways = served_ways(many_graphs, ALIKE)
     check_agreement(Workload("property", 5, 8, "sum", 16), many_graphs, ways)
 
 
@@ -47,6 +55,15 @@ def test_compiled_ways_train_alike(kind, many_graphs, monkeypatch):
     source = random_task(1000) if kind == "one" else many_graphs
     workload = Workload("random", 1, 4, "gcn" if kind == "one" else "sum", 1000)
     check_agreement(workload, source, ["adgn", *COMPILED])
+
+
+@pytest.mark.parametrize("way", NETWORKS)
+def test_other_networks_learn_by_their_own_equations(many_graphs, way):
+    workload = Workload("property", 5, 8, "sum", 16)
+    losses = {name: build_step(workload, many_graphs, name)() for name in ("adgn", way)}
+    assert losses[way] != pytest.approx(losses["adgn"], rel=5e-6)  # rounding: 1e-7
+    step = build_step(workload, many_graphs, way)
+    assert [step() for _ in range(4)][-1] < losses[way]
 
 
 def check_agreement(workload, source, ways):

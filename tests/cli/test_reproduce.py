@@ -79,7 +79,7 @@ def smoke(out, root, *experiments):
 
 
 def test_complete_tables_of_synthetic_data(tmp_path):
-    names = ("property", "property-time", "trees")
+    names = ("property", "property-time", "trees", "beyond")
     printed = smoke(tmp_path / "out", tmp_path / "data", *names)
     for experiment in names:
         assert check_complete(tmp_path / "out", experiment, printed) > 0

@@ -54,6 +54,7 @@ def test_the_papers_protocols():
         "trees": 1,
         "depth": 5,
         "depth-heterophily": 10,
+        "beyond": 2,
     }
     for name in ("property", "benchmarks", "heterophily", "depth"):
         laptop, paper = plan_cells([name], "laptop")[0], plan_cells([name], "paper")[0]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from adgn._util.suggestions import unknown_name
-from adgn.bench.workloads import COMPILED, Workload
+from adgn.bench.workloads import COMPILED, NETWORKS, Workload
 
 ALL_WAYS = ("adgn", "torch", "pyg", "pyg-csr", "pyg-csr-sparse", *COMPILED)
 OURS = ("adgn", "checkpoint")
@@ -39,6 +39,15 @@ class Target:
     best: float  # PyG at its best: each of its other ways
 
 
+@dataclass(frozen=True)
+class Limit:
+    """How many times the time of A-DGN with Euler's steps another network may take, at most."""
+
+    case: str
+    way: str  # one of `adgn.bench.workloads.NETWORKS`
+    most: float
+
+
 def _random(*edges: int) -> tuple[Workload, ...]:
     return tuple(Workload("random", 20, 64, "gcn", size) for size in edges)
 
@@ -52,6 +61,13 @@ CASES: Mapping[str, Case] = {
         "graph property prediction, one epoch in batches of 512 graphs",
         (Workload("property", 20, 30, "sum", 5120),),
         (Workload("property", 20, 30, "sum", 1024),),
+    ),
+    "fields": Case(
+        "the same epoch by other integrators and fields, next to A-DGN with Euler's steps; PyG has "
+        "none of them",
+        (Workload("property", 20, 30, "sum", 5120),),
+        (Workload("property", 20, 30, "sum", 1024),),
+        ways=("adgn", *NETWORKS),
     ),
     "physics": Case(
         "Coauthor Physics: very sparse features",
@@ -108,6 +124,7 @@ TARGETS = (
     Target("physics", "memory", 3, 2),
     Target("computers", "memory", 2, 1.5),
 )
+LIMITS = (Limit("fields", "rk4", 4.5), Limit("fields", "swan", 2.2), Limit("fields", "sonar", 1.3))
 
 
 def choose_cases(names: list[str], *, large: bool = False) -> list[str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from adgn.bench.cases import CASES, LARGEST_EDGES, TARGETS, Target
+from adgn.bench.cases import CASES, LARGEST_EDGES, LIMITS, TARGETS, Limit, Target
 from adgn.bench.records import CaseRecord, PointRecord, WayRecord
 from adgn.bench.workloads import COMPILED, WAYS
 
@@ -21,6 +21,8 @@ def target_rows(cases: Mapping[str, CaseRecord]) -> Iterator[Row]:
     """Case, what, target, measured, met: a row for every target, measured or not."""
     for target in TARGETS:
         yield from _ratio_rows(target, cases.get(target.case))
+    for limit in LIMITS:
+        yield _limit_row(limit, cases.get(limit.case))
     yield _scale_row(cases.get("scale"))
     yield _depth_row(cases.get("depth"))
     yield from _large_rows(cases.get("large"))
@@ -75,6 +77,15 @@ def _ratio_rows(target: Target, case: CaseRecord | None) -> Iterator[Row]:
         why = ways.get(OURS, NO_RECORD).left_out or ways.get(way, NO_RECORD).left_out
         what = f"{target.quantity} of {WAYS[way]} / ours"
         yield _row(target.case, what, case=case, limit=("≥", aim), value=ratio, why=why)
+
+
+def _limit_row(limit: Limit, case: CaseRecord | None) -> Row:
+    ways = case.points[0].ways if case is not None else {}
+    ours, theirs = ways.get(OURS, NO_RECORD), ways.get(limit.way, NO_RECORD)
+    ratio = theirs.seconds / ours.seconds if ours.seconds and theirs.seconds else None
+    what = f"time of {WAYS[limit.way]} / A-DGN with Euler"
+    why = ours.left_out or theirs.left_out
+    return _row(limit.case, what, case=case, limit=("≤", limit.most), value=ratio, why=why)
 
 
 def _scale_row(case: CaseRecord | None) -> Row:

@@ -1,6 +1,6 @@
 """One training step (or epoch) by each of the ways that are compared."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -14,7 +14,7 @@ from adgn.bench.rivals import PyGNetwork, adjacency_csr, normalised_csr, normali
 from adgn.bench.sources import ManyGraphs, NodeTask, dataset_task, property_graphs, random_task
 from adgn.bench.timing import Step
 from adgn.graph import set_backend
-from adgn.nn import ADGN
+from adgn.nn import build_model
 
 Source = NodeTask | ManyGraphs
 # What each way is called in tables. All of PyG but the documented one are candidates for PyG at its
@@ -28,6 +28,16 @@ WAYS = {
     "pyg-csr-sparse": "PyG, prebuilt CSR adjacency, CSR features",
     "pyg-compiled": "PyG, torch.compile, edges normalised beforehand",
     "pyg-csr-compiled": "PyG, torch.compile, prebuilt CSR adjacency",
+    "rk4": "A-DGN with RK4",
+    "swan": "SWAN",
+    "sonar": "SONAR, conservative",
+}
+# Ways that are other networks than A-DGN with Euler's steps: a model by name, and its options.
+# Their losses are their own, and PyG has none of them.
+NETWORKS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "rk4": ("adgn", {"phi": "sum", "integrator": "rk4"}),
+    "swan": ("swan", {}),
+    "sonar": ("sonar", {}),
 }
 # Their first step compiles, which takes from seconds to minutes.
 COMPILED = ("pyg-compiled", "pyg-csr-compiled")
@@ -64,7 +74,7 @@ def build_step(workload: Workload, source: Source, way: str) -> Step:
     """A function that trains one step (on many graphs: one epoch) and returns the loss.
 
     Every way starts from the same weights and sees the same data in the same order, so that all
-    return the same losses, up to rounding.
+    but those of `NETWORKS` return the same losses, up to rounding.
     """
     if way not in WAYS:
         raise unknown_name("way", way, WAYS)
@@ -91,16 +101,19 @@ def build_step(workload: Workload, source: Source, way: str) -> Step:
 
 
 def _network(workload: Workload, source: Source, way: str) -> nn.Module:
+    own: dict[str, Any] = {"phi": workload.phi}
+    own["memory"] = "checkpoint" if way == "checkpoint" else "full"
+    name, options = NETWORKS.get(way, ("adgn", own))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        network = ADGN(
+        network = build_model(
+            name,
             source.sizes()["features"],
             workload.hidden,
             1 if isinstance(source, ManyGraphs) else source.num_classes,
             num_layers=workload.layers,
-            phi=workload.phi,
             readout="mlp" if isinstance(source, ManyGraphs) else "linear",
-            memory="checkpoint" if way == "checkpoint" else "full",
+            **options,
         )
         return PyGNetwork(network, normalised=way != "pyg") if way.startswith("pyg") else network
 

@@ -18,7 +18,9 @@ FULL, QUICK = Path("results/bench.json"), Path("results/bench-quick.json")
 def bench(
     cases: Annotated[
         list[str] | None,
-        Argument(help="property, physics, computers, pubmed, texas, scale, depth; default: all."),
+        Argument(
+            help="property, fields, physics, computers, pubmed, texas, scale, depth; default: all."
+        ),
     ] = None,
     quick: Annotated[
         bool, Option("--quick", help="Smaller and fewer measurements: under two minutes.")

@@ -106,6 +106,17 @@ BUDGETS: Mapping[str, Mapping[str, Budget]] = {
             settings={"model": {"hidden_channels": 4}, "loop": {"max_epochs": 1}},
             layers=(2, 4),
         ),
+        "beyond": Budget(
+            _NOTHING + "24 small graphs, 2 layers of 4 units, 1 initialisation of 2 epochs, on two "
+            "of the targets.",
+            seeds=1,
+            settings={
+                "task": _TINY_GRAPHS,
+                "model": {"num_layers": 2, "hidden_channels": 4},
+                "loop": {"max_epochs": 2},
+            },
+            columns=("diameter", "sssp"),
+        ),
     },
     "laptop": {
         "property": Budget(
@@ -178,6 +189,11 @@ BUDGETS: Mapping[str, Mapping[str, Budget]] = {
             "The settings that `heterophily` selected (where it has none, the protocol's "
             "defaults) with another number of layers; 10 splits, full protocol."
         ),
+        "beyond": Budget(
+            "No search: the settings of each row. 2 of the paper's 4 initialisations (41 and 95).",
+            seeds=2,
+            seconds_per_cell=600,
+        ),
     },
     "paper": {
         "property": _whole_grid(
@@ -201,6 +217,7 @@ BUDGETS: Mapping[str, Mapping[str, Budget]] = {
         "depth-heterophily": _whole_grid(
             "For each number of layers the rest of the paper's grid on 10 splits."
         ),
+        "beyond": Budget("No search: the settings of each row. The paper's 4 initialisations."),
     },
 }
 

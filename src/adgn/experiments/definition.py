@@ -67,6 +67,7 @@ class Experiment:
     settings_from: str | None = None  # the experiment whose selected settings are taken over
     # Published rows of methods that are not run: title, and values by column.
     quoted: Mapping[str, Mapping[str, Published]] = field(default_factory=dict)
+    quoted_groups: Mapping[str, str] = field(default_factory=dict)  # of quoted rows: what they are
 
     def row(self, key: str) -> Row:
         """The row of this key."""

@@ -100,5 +100,8 @@ def outline(
         notes=(*([SMOKE_NOTE] if budget_name == "smoke" else []), *experiment.notes),
         cells=tuple(planned),
         constant={key: constant[key] for key in predicted if key in constant},
-        quoted=tuple(Quoted(title=title, values=dict(values)) for title, values in quoted.items()),
+        quoted=tuple(
+            Quoted(title=title, values=dict(values), group=experiment.quoted_groups.get(title, ""))
+            for title, values in quoted.items()
+        ),
     )

@@ -45,10 +45,11 @@ class Moments(_Record):
 
 
 class Published(Moments):
-    """A number of the paper, with the row and column that the paper has it in."""
+    """A published number: its row and column in the paper, or in another one (`source`)."""
 
     row: str | None = None
     column: str | None = None
+    source: str | None = None
 
 
 class Failure(_Record):
@@ -159,6 +160,7 @@ class Quoted(_Record):
 
     title: str
     values: dict[str, Moments]
+    group: str = ""  # what sets it apart from the methods that are run, in a few words
 
 
 class Planned(_Record):

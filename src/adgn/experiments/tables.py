@@ -5,22 +5,23 @@ from typing import Any
 
 from adgn._util.suggestions import unknown_name
 from adgn.data import NODE_DATASETS, TARGETS
+from adgn.experiments.beyond import BEYOND
 from adgn.experiments.definition import Column, Experiment, Metric, Row
+from adgn.experiments.parts import (
+    BATCH_MEAN,
+    LOG_ERROR,
+    MISLABELLED,
+    PROPERTIES,
+    adgn_row,
+    baselines,
+)
 from adgn.experiments.records import Published
-from adgn.nn import model_spec
 from adgn.selection import named_space
 from adgn.selection.spaces import nested
 from adgn.tasks.published import published_tables
 from adgn.tasks.trees import tree_layers
 from adgn.training import TrainConfig
 
-MISLABELLED = (
-    "The published columns are mislabelled: the reference implementation read the label columns in "
-    "another order than they were written. The published “SSSP” is the Laplacian target (one hop, "
-    "linear), the published “Eccentricity” is single-source shortest paths, and true eccentricity "
-    "was never trained. Columns have their true names here; each published number stands with the "
-    "target that it was measured on."
-)
 HEARD = (
     "Edges of these graphs have a direction. All rows measured here, and the published ones of "
     'A-DGN, hear the sources of incoming edges (direction="in"). The published GGCN, GPRGNN, '
@@ -29,36 +30,23 @@ HEARD = (
     "“+ Undirected” rows hear both, as one graph. FA, DIGL and SDRF are on other graphs: a part of "
     "each, with other splits."
 )
-LOG_ERROR = Metric(name="log10_mse_paper", title="log10 of the mean squared error")
 SECONDS = Metric(name="seconds", title="seconds per epoch", unit="s", split="train")
 ACCURACY = Metric(name="accuracy", title="test accuracy", higher_is_better=True, unit="%")
 TREES = "tree-neighbors-match"
 
 
-def _baselines(*models: str) -> tuple[Row, ...]:
-    return tuple(Row(key=name, title=model_spec(name).title, model=name) for name in models)
-
-
-def _adgn(key: str, title: str, **options: object) -> Row:
-    return Row(key=key, title=title, model="adgn", settings={"model": options})
-
-
 def _randomised(phi: str, *values: tuple[float, float]) -> Row:
     """A row whose published values are comments in the paper's LaTeX source."""
     key, gcn = ("adgn-random-gcn", " (GCN)") if phi == "gcn" else ("adgn-random", "")
-    row = _adgn(key, f"A-DGN randomised{gcn}", phi=phi, weight_sharing=True, train_recurrent=False)
+    row = adgn_row(
+        key, f"A-DGN randomised{gcn}", phi=phi, weight_sharing=True, train_recurrent=False
+    )
     columns = {"diameter": "Diameter", "laplacian": "SSSP", "sssp": "Eccentricity"}
     quotes = {
         target: Published(mean=mean, std=std, row=f"Our fix{gcn}", column=column)
         for (target, column), (mean, std) in zip(columns.items(), values, strict=True)
     }
     return row.model_copy(update={"quotes": quotes})
-
-
-def _property_column(target: str) -> Column:
-    published = TARGETS[target].published_as
-    note = f"published as “{published}”" if published else "never published"
-    return Column(key=target, title=target, task=target, note=note)
 
 
 def _node_columns(*names: str) -> tuple[Column, ...]:
@@ -77,7 +65,7 @@ def _quoted(table: str, columns: tuple[Column, ...], rows: tuple[Row, ...]) -> d
     """The rows of a published table in percent that an experiment does not run."""
 
     def quoted(title: str, column: str, cell: Mapping[str, float]) -> Published:
-        shares = {key: value / 100 for key, value in cell.items()}
+        shares: dict[str, Any] = {key: value / 100 for key, value in cell.items()}
         return Published(**shares, row=title, column=column)
 
     run = {row.title for row in rows}
@@ -113,17 +101,19 @@ def _tree_settings(row: Row, column: Column) -> dict[str, Any]:
     return settings
 
 
-PROPERTIES = tuple(map(_property_column, ("diameter", "laplacian", "sssp", "eccentricity")))
 PROPERTY_ROWS = (
-    *_baselines("gcn", "gat", "graphsage", "gin", "gcnii", "dgc", "grand"),
-    _adgn("adgn-ws", "A-DGN ws", phi="sum", weight_sharing=True),
-    _adgn("adgn-ldw", "A-DGN ldw", phi="sum", weight_sharing=False),
-    _adgn("adgn-ws-gcn", "A-DGN ws (GCN)", phi="gcn", weight_sharing=True),
-    _adgn("adgn-ldw-gcn", "A-DGN ldw (GCN)", phi="gcn", weight_sharing=False),
+    *baselines("gcn", "gat", "graphsage", "gin", "gcnii", "dgc", "grand"),
+    adgn_row("adgn-ws", "A-DGN ws", phi="sum", weight_sharing=True),
+    adgn_row("adgn-ldw", "A-DGN ldw", phi="sum", weight_sharing=False),
+    adgn_row("adgn-ws-gcn", "A-DGN ws (GCN)", phi="gcn", weight_sharing=True),
+    adgn_row("adgn-ldw-gcn", "A-DGN ldw (GCN)", phi="gcn", weight_sharing=False),
 )
-NODE_ADGN = (_adgn("adgn-sum", "A-DGN", phi="sum"), _adgn("adgn-gcn", "A-DGN (GCN)", phi="gcn"))
-NODE_ROWS = (*_baselines("gcn", "gat", "graphsage", "gin", "gcnii", "dgc", "grand"), *NODE_ADGN)
-HETEROPHILY_ROWS = (*NODE_ADGN, *_baselines("mlp", "gcn", "gat", "graphsage", "gcnii"))
+NODE_ADGN = (
+    adgn_row("adgn-sum", "A-DGN", phi="sum"),
+    adgn_row("adgn-gcn", "A-DGN (GCN)", phi="gcn"),
+)
+NODE_ROWS = (*baselines("gcn", "gat", "graphsage", "gin", "gcnii", "dgc", "grand"), *NODE_ADGN)
+HETEROPHILY_ROWS = (*NODE_ADGN, *baselines("mlp", "gcn", "gat", "graphsage", "gcnii"))
 NODE_GRAPHS = _node_columns("pubmed", "cs", "physics", "computers", "photo")
 HETEROPHILIC = _node_columns("chameleon", "squirrel", "actor", "cornell", "texas", "wisconsin")
 DEFECTS = tuple(
@@ -148,8 +138,7 @@ _ALL = (
         columns=PROPERTIES,
         notes=(
             MISLABELLED,
-            "The score is averaged as in the paper: over batches of 512 graphs, so that the last "
-            "test batch of 256 counts double.",
+            BATCH_MEAN,
             "The published values of the randomised rows stand in the paper's LaTeX source as "
             "comments.",
         ),
@@ -179,7 +168,7 @@ _ALL = (
         "accuracy, five splits times five initialisations.",
         kind="scores",
         metric=ACCURACY,
-        rows=(*NODE_ROWS, *_baselines("dagnn")),
+        rows=(*NODE_ROWS, *baselines("dagnn")),
         columns=NODE_GRAPHS,
         notes=(
             "Mean over initialisations within each split, then mean and standard deviation over "
@@ -210,7 +199,7 @@ _ALL = (
         "deeper the tree, the more must pass through one state. Train accuracy, as in the paper.",
         kind="scores",
         metric=ACCURACY.model_copy(update={"title": "train accuracy", "split": "train"}),
-        rows=(*_baselines("ggnn", "gat", "gcn", "gin"), _adgn("adgn", "A-DGN")),
+        rows=(*baselines("ggnn", "gat", "gcn", "gin"), adgn_row("adgn", "A-DGN")),
         columns=tuple(
             Column(
                 key=f"radius-{radius}",
@@ -255,6 +244,7 @@ _ALL = (
         published=lambda row, column, config: None,
         settings_from="heterophily",
     ),
+    BEYOND,
 )
 EXPERIMENTS: Mapping[str, Experiment] = {experiment.name: experiment for experiment in _ALL}
 

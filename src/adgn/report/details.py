@@ -50,7 +50,7 @@ def _facts(table: TableResults, cell: Cell) -> Pairs:
     in_paper, difference = "", ""
     if published is not None:
         place = ", ".join(f"“{name}”" for name in (published.row, published.column) if name)
-        in_paper = f" ({place} in the paper)" if place else ""
+        in_paper = f" ({place} in {published.source or 'the paper'})" if place else ""
         gap = difference_to_published(table, cell)
         difference = ABSENT if gap is None else form.signed(gap)
     times = None if table.experiment.kind == "seconds" else cell.seconds_per_epoch

@@ -168,7 +168,8 @@ def _grid(table: TableResults, group: Group, caption: str, corner: str) -> Grid:
     blocks.append(tuple(lines))
     for quoted in experiment.quoted:
         values = (quoted.values.get(column.key) for column in columns)
-        lines = _line("quoted", f"{quoted.title} (published)", form, values)
+        kind = f"; {quoted.group}" if quoted.group else ""
+        lines = _line("quoted", f"{quoted.title} (published{kind})", form, values)
         for extra in extras if lines else ():
             more = [quoted_extra(quoted.title, column.title, extra) for column in columns]
             lines += _line("quoted-extra", extra.title, NumberFormat(extra.digits), more)
