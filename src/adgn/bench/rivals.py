@@ -9,7 +9,7 @@ from torch_geometric.nn import AntiSymmetricConv as PyGAntiSymmetricConv
 from torch_geometric.nn import GCNConv, MessagePassing
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
-from adgn.nn import ADGN, AntiSymmetricConv
+from adgn.nn import AntiSymmetricConv, GraphNetwork
 from adgn.nn.aggregation import LinearAggregation
 
 
@@ -43,12 +43,12 @@ class PyGNetwork(nn.Module):
     """A network of ours with PyG's `AntiSymmetricConv` in place of our layer, weights copied.
 
     Args:
-        network: With shared weights and `phi="gcn"` or `"sum"`.
+        network: A-DGN with shared weights and `phi="gcn"` or `"sum"`.
         normalised: Whether the graph will be given as an adjacency that is ready to use, so that
             PyG's GCN need not normalise it at every layer.
     """
 
-    def __init__(self, network: ADGN, *, normalised: bool) -> None:
+    def __init__(self, network: GraphNetwork, *, normalised: bool) -> None:
         super().__init__()
         (layer,) = network.propagation.layers  # type: ignore[misc]
         if not isinstance(layer, AntiSymmetricConv) or not isinstance(layer.phi, LinearAggregation):

@@ -115,7 +115,9 @@ def _network(workload: Workload, source: Source, way: str) -> nn.Module:
             readout="mlp" if isinstance(source, ManyGraphs) else "linear",
             **options,
         )
-        return PyGNetwork(network, normalised=way != "pyg") if way.startswith("pyg") else network
+        if way.startswith("pyg"):
+            return PyGNetwork(network, normalised=way != "pyg")
+        return network
 
 
 def _optimizer(source: Source, parameters: Any) -> torch.optim.Optimizer:

@@ -1,17 +1,18 @@
 """A-DGN: the anti-symmetric deep graph network."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 from torch import Tensor, nn
 
-from adgn.graph import Adjacency, Direction
+from adgn.graph import Adjacency
 from adgn.nn.antisymmetric import AntiSymmetricConv, as_one_integration, integrate_layers
 from adgn.nn.base import Activation
 from adgn.nn.conv import GraphConvolution
 from adgn.nn.integrators import Integrator
 from adgn.nn.models.blocks import BlockOptions, in_blocks
+from adgn.nn.models.options import AnyDirection, KeptMemory, StepSize
 from adgn.nn.network import Model
 from adgn.nn.registry import ModelOptions, register_model
 from adgn.nn.steppers import Memory, checkpointed
@@ -103,13 +104,11 @@ class UpdateOptions(ModelOptions):
         "`gine`, `graphsage`, or a module",
     )
     weight_sharing: bool = Field(True, description="one (W, V, b) for all layers, or one per layer")
-    epsilon: float = Field(0.1, gt=0, allow_inf_nan=False, description="the step size ε")
+    epsilon: StepSize = 0.1
     gamma: float = Field(0.1, ge=0, allow_inf_nan=False, description="the diffusion γ")
     act: str | Activation | None = Field("tanh", description="the activation σ")
     bias: bool = Field(True, description="whether there is a b")
-    memory: Literal["full", "checkpoint"] = Field(
-        "full", description="what is kept for the gradient; `checkpoint` keeps far less"
-    )
+    memory: KeptMemory = "full"
     integrator: str | Integrator = Field(
         "euler",
         description="how the differential equation is stepped: `euler`, `heun`, `rk3`, `rk4`, "
@@ -118,11 +117,7 @@ class UpdateOptions(ModelOptions):
     integrator_options: Mapping[str, Any] | None = Field(
         None, description="options of a named integrator, such as `{'rtol': 1e-6}` for `dopri5`"
     )
-    direction: Direction = Field(
-        "in",
-        description="where a node listens: `in`, `out`, `undirected`, or `both` (weights for each "
-        "direction)",
-    )
+    direction: AnyDirection = "in"
     edge_dim: int | None = Field(
         None, ge=1, description="features per edge, for a Φ that reads them (`gine`, `gat`)"
     )

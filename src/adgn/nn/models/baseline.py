@@ -6,8 +6,9 @@ from typing import Any, Literal
 from pydantic import Field
 from torch import Tensor, nn
 
-from adgn.graph import Adjacency, Direction
+from adgn.graph import Adjacency
 from adgn.nn.base import Activation, resolve_activation
+from adgn.nn.models.options import AnyDirection
 from adgn.nn.registry import ModelOptions
 
 
@@ -24,11 +25,7 @@ class StackOptions(ModelOptions):
 class GraphStackOptions(StackOptions):
     """The options of those whose layers see the graph."""
 
-    direction: Direction = Field(
-        "in",
-        description="where a node listens: `in`, `out`, `undirected`, or `both` (weights for each "
-        "direction)",
-    )
+    direction: AnyDirection = "in"
 
 
 class Stack(nn.Module):

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from adgn.graph import Adjacency
 from adgn.nn.base import Activation, resolve_activation
+from adgn.nn.models.options import BlockMLP
 from adgn.nn.registry import ModelOptions
 
 
@@ -17,11 +18,7 @@ class BlockOptions(ModelOptions):
     blocks: int = Field(
         1, ge=1, description="how many blocks of `num_layers` steps, each with weights of its own"
     )
-    block_mlp: str | None = Field(
-        None,
-        description="the activation of the MLP (linear, activation, linear) after the steps of "
-        "each block; `None`: no MLP",
-    )
+    block_mlp: BlockMLP = None
     block_residual: bool = Field(False, description="whether a block adds to its input")
     block_norm: Literal["none", "layer", "batch"] = Field(
         "none", description="normalisation after each block: `none`, `layer` or `batch`"

@@ -2,14 +2,15 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 from torch import Tensor
 
 from adgn.graph import Adjacency, GraphOperator
-from adgn.nn.integrators import Integrator, VectorField, resolve_integrator
+from adgn.nn.integrators import VectorField, resolve_integrator
 from adgn.nn.models.diffusion import Diffusion, DiffusionOptions
+from adgn.nn.models.options import AnyIntegrator, KeptMemory
 from adgn.nn.steppers import Memory, check_memory, checkpointed
 
 
@@ -19,15 +20,11 @@ class ContinuousOptions(DiffusionOptions):
     epsilon: float = Field(
         0.1, gt=0, allow_inf_nan=False, description="the step size ε; the time is T = Lε"
     )
-    integrator: str | Integrator = Field(
-        "rk4", description="how the differential equation is stepped, as for `adgn`"
-    )
+    integrator: AnyIntegrator = "rk4"
     integrator_options: Mapping[str, Any] | None = Field(
         None, description="options of a named integrator, such as `{'adjoint': True}` for `dopri5`"
     )
-    memory: Literal["full", "checkpoint"] = Field(
-        "full", description="what is kept for the gradient; `checkpoint` keeps far less"
-    )
+    memory: KeptMemory = "full"
 
 
 class Continuous(Diffusion, ABC):

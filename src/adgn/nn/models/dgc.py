@@ -11,6 +11,7 @@ from adgn.graph import GraphOperator
 from adgn.graph.adjacency import Normalization
 from adgn.nn.base import Activation
 from adgn.nn.models.diffusion import Diffusion, DiffusionOptions
+from adgn.nn.models.options import StepSize
 from adgn.nn.network import Model
 from adgn.nn.registry import register_model
 
@@ -18,7 +19,7 @@ from adgn.nn.registry import register_model
 class DGCOptions(DiffusionOptions):
     """The options of DGC."""
 
-    epsilon: float = Field(0.1, gt=0, allow_inf_nan=False, description="the step size ε")
+    epsilon: StepSize = 0.1
     diffusion: Literal["adjacency", "laplacian"] = Field(
         "adjacency",
         description="M: `adjacency`, the normalised Â, as in the A-DGN paper's experiments; "

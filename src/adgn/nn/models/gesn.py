@@ -9,11 +9,12 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from adgn.graph import Adjacency, GraphOperator, OperatorDirection, TwoWayOperator
+from adgn.graph import Adjacency, GraphOperator, TwoWayOperator
 from adgn.graph.checks import is_traced
 from adgn.graph.spectrum import spectral_radius
 from adgn.nn.base import Activation
 from adgn.nn.models.diffusion import Diffusion, DiffusionOptions
+from adgn.nn.models.options import OneDirection
 from adgn.nn.network import Model
 from adgn.nn.registry import register_model
 
@@ -49,9 +50,7 @@ class GESNOptions(DiffusionOptions):
         description="stop where no state changes by more: a fixed point; 0: all layers",
     )
     act: str | Activation | None = Field("tanh", description="the activation")
-    direction: OperatorDirection = Field(
-        "in", description="where a node listens: `in`, `out` or `undirected`"
-    )
+    direction: OneDirection = "in"
     readout: Literal["linear", "linear_no_bias", "mlp", "ridge", "none"] = Field(
         "ridge",
         description="`ridge`: linear, solved in closed form; or trained: `linear`, "

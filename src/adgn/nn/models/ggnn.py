@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from pydantic import Field
 from torch import Tensor, nn
 
-from adgn.graph import Direction, GraphOperator
+from adgn.graph import GraphOperator
 from adgn.nn.conv import GatedGraphConv
 from adgn.nn.models.diffusion import Diffusion
+from adgn.nn.models.options import AnyDirection
 from adgn.nn.network import Model
 from adgn.nn.registry import ModelOptions, register_model
 
@@ -17,11 +18,7 @@ class GGNNOptions(ModelOptions):
 
     shared_gru: bool = Field(True, description="one GRU for all layers, or one per layer")
     bias: bool = Field(True, description="whether the GRU has biases")
-    direction: Direction = Field(
-        "in",
-        description="where a node listens: `in`, `out`, `undirected`, or `both` (weights for each "
-        "direction)",
-    )
+    direction: AnyDirection = "in"
 
 
 class GGNNPropagation(Diffusion):

@@ -11,6 +11,7 @@ from adgn.graph.two_way import operators_of
 from adgn.nn.base import Activation, resolve_activation, scaled
 from adgn.nn.conv import GATConv, directed
 from adgn.nn.integrators import solvers
+from adgn.nn.models.options import StepSize
 from adgn.nn.network import Model
 from adgn.nn.registry import ModelOptions, register_model
 
@@ -18,7 +19,7 @@ from adgn.nn.registry import ModelOptions, register_model
 class GRANDOptions(ModelOptions):
     """The options of GRAND."""
 
-    epsilon: float = Field(0.1, gt=0, allow_inf_nan=False, description="the step size ε")
+    epsilon: StepSize = 0.1
     heads: int = Field(1, ge=1, description="attention heads, a divisor of `hidden_channels`")
     adjoint: bool = Field(
         True,

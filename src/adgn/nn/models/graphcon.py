@@ -5,9 +5,10 @@ from typing import Any, Literal
 from pydantic import Field
 from torch import Tensor, nn
 
-from adgn.graph import Adjacency, Direction
+from adgn.graph import Adjacency
 from adgn.nn.base import Activation, resolve_activation
 from adgn.nn.conv import GATConv, GCNConv, directed
+from adgn.nn.models.options import AnyDirection, KeptMemory, StepSize
 from adgn.nn.network import Model
 from adgn.nn.registry import ModelOptions, register_model
 from adgn.nn.steppers import Memory
@@ -20,7 +21,7 @@ class GraphCONOptions(ModelOptions):
     coupling: Literal["gcn", "gat"] = Field(
         "gcn", description="the coupling F: `gcn` or `gat`, one for all steps"
     )
-    epsilon: float = Field(1.0, gt=0, allow_inf_nan=False, description="the step size ε")
+    epsilon: StepSize = 1.0
     stiffness: float = Field(
         1.0, ge=0, allow_inf_nan=False, description="γ, which pulls states back to zero"
     )
@@ -31,14 +32,8 @@ class GraphCONOptions(ModelOptions):
     heads: int = Field(
         1, ge=1, description="attention heads of `gat`, a divisor of `hidden_channels`"
     )
-    memory: Memory = Field(
-        "full", description="what is kept for the gradient; `checkpoint` keeps far less"
-    )
-    direction: Direction = Field(
-        "in",
-        description="where a node listens: `in`, `out`, `undirected`, or `both` (weights for each "
-        "direction)",
-    )
+    memory: KeptMemory = "full"
+    direction: AnyDirection = "in"
 
 
 class OscillatorPropagation(nn.Module):

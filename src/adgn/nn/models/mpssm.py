@@ -12,6 +12,7 @@ from adgn.graph.adjacency import Normalization
 from adgn.nn.conv import GraphConvolution
 from adgn.nn.integration import integrate
 from adgn.nn.models.blocks import BlockOptions, in_blocks
+from adgn.nn.models.options import AnyDirection, BlockMLP, KeptMemory
 from adgn.nn.network import Model
 from adgn.nn.registry import register_model
 from adgn.nn.steppers import Memory, checkpointed
@@ -26,19 +27,9 @@ class MPSSMOptions(BlockOptions):
     normalization: Literal["gcn", "sym", "mean", "none"] = Field(
         "gcn", description="the operator A: `gcn` (with self loops), `sym`, `mean` or `none`"
     )
-    memory: Memory = Field(
-        "full", description="what is kept for the gradient; `checkpoint` keeps far less"
-    )
-    direction: Direction = Field(
-        "in",
-        description="where a node listens: `in`, `out`, `undirected`, or `both` (weights for each "
-        "direction)",
-    )
-    block_mlp: str | None = Field(
-        "tanh",
-        description="the activation of the MLP (linear, activation, linear) after the steps of "
-        "each block; `None`: no MLP",
-    )
+    memory: KeptMemory = "full"
+    direction: AnyDirection = "in"
+    block_mlp: BlockMLP = "tanh"
 
 
 class LinearRecurrence(GraphConvolution, nn.Module):

@@ -10,10 +10,11 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from adgn.graph import Adjacency, Direction, Operator, OperatorDirection
+from adgn.graph import Adjacency, Direction, Operator
 from adgn.graph.adjacency import Normalization
 from adgn.nn.aggregation import reset_bias, reset_linear
 from adgn.nn.base import GraphConvolution
+from adgn.nn.models.options import KeptMemory, OneDirection, StepSize
 from adgn.nn.network import Model
 from adgn.nn.registry import ModelOptions, register_model
 from adgn.nn.steppers import Memory, checkpointed
@@ -23,7 +24,7 @@ class PHDGNOptions(ModelOptions):
     """The options of PH-DGN."""
 
     phi: Literal["sum", "gcn"] = Field("sum", description="the operator A: `sum` or `gcn`")
-    epsilon: float = Field(0.1, gt=0, allow_inf_nan=False, description="the step size ε")
+    epsilon: StepSize = 0.1
     start: Literal["doubled", "split"] = Field(
         "doubled",
         description="`doubled`: p = q = the first states; `split`: p is the first half of their "
@@ -44,12 +45,8 @@ class PHDGNOptions(ModelOptions):
     )
     alpha: float = Field(1.0, ge=0, allow_inf_nan=False, description="the strength α of D")
     beta: float = Field(1.0, allow_inf_nan=False, description="the strength β of F")
-    memory: Literal["full", "checkpoint"] = Field(
-        "full", description="what is kept for the gradient; `checkpoint` keeps far less"
-    )
-    direction: OperatorDirection = Field(
-        "in", description="where a node listens: `in`, `out` or `undirected`"
-    )
+    memory: KeptMemory = "full"
+    direction: OneDirection = "in"
 
 
 class Potential(nn.Module):

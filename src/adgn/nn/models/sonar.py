@@ -12,6 +12,7 @@ from adgn.graph.two_way import operators_of
 from adgn.nn.aggregation import reset_bias, reset_linear
 from adgn.nn.conv import GraphConvolution
 from adgn.nn.models.blocks import BlockOptions, in_blocks
+from adgn.nn.models.options import AnyDirection, BlockMLP, KeptMemory, StepSize
 from adgn.nn.network import Model
 from adgn.nn.registry import register_model
 from adgn.nn.steppers import Memory
@@ -28,7 +29,7 @@ _WEIGHED: dict[Laplacian, Normalization] = {"none": "none", "sym": "sym", "rw": 
 class SONAROptions(BlockOptions):
     """The options of SONAR."""
 
-    epsilon: float = Field(0.5, gt=0, allow_inf_nan=False, description="the step size ε")
+    epsilon: StepSize = 0.5
     laplacian: Laplacian = Field(
         "sym", description="L: `sym`: I − D^(−½) A D^(−½), `rw`: I − D⁻¹ A, or `none`: D − A"
     )
@@ -48,19 +49,9 @@ class SONAROptions(BlockOptions):
         description="weights of the edges from the states at both ends: `none`, worked out once "
         "per `block`, or at each `step`",
     )
-    memory: Memory = Field(
-        "full", description="what is kept for the gradient; `checkpoint` keeps far less"
-    )
-    direction: Direction = Field(
-        "in",
-        description="where a node listens: `in`, `out`, `undirected`, or `both` (weights for each "
-        "direction)",
-    )
-    block_mlp: str | None = Field(
-        "tanh",
-        description="the activation of the MLP (linear, activation, linear) after the steps of "
-        "each block; `None`: no MLP",
-    )
+    memory: KeptMemory = "full"
+    direction: AnyDirection = "in"
+    block_mlp: BlockMLP = "tanh"
 
 
 class Resistance(nn.Module):

@@ -1,15 +1,15 @@
 """Stable-ChebNet: A-DGN whose Chebyshev filters are antisymmetric too."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 from torch import nn
 
 from adgn.graph import OperatorDirection
 from adgn.nn.base import Activation
-from adgn.nn.integrators import Integrator
 from adgn.nn.models.adgn import AntiSymmetricPropagation
+from adgn.nn.models.options import AnyIntegrator, KeptMemory, StepSize
 from adgn.nn.network import Model
 from adgn.nn.registry import ModelOptions, register_model
 
@@ -21,16 +21,12 @@ class StableChebOptions(ModelOptions):
         2, ge=1, description="the highest degree K of the polynomials: a layer's hops"
     )
     weight_sharing: bool = Field(True, description="one set of weights, or one per layer")
-    epsilon: float = Field(0.1, gt=0, allow_inf_nan=False, description="the step size ε")
+    epsilon: StepSize = 0.1
     gamma: float = Field(0.0, ge=0, allow_inf_nan=False, description="the diffusion γ")
     act: str | Activation | None = Field("tanh", description="the activation σ")
     bias: bool = Field(True, description="whether there is a b")
-    memory: Literal["full", "checkpoint"] = Field(
-        "full", description="what is kept for the gradient; `checkpoint` keeps far less"
-    )
-    integrator: str | Integrator = Field(
-        "euler", description="how the differential equation is stepped, as for `adgn`"
-    )
+    memory: KeptMemory = "full"
+    integrator: AnyIntegrator = "euler"
     integrator_options: Mapping[str, Any] | None = Field(
         None, description="options of a named integrator"
     )

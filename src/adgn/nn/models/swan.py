@@ -23,7 +23,8 @@ from adgn.graph.checks import records_sizes
 from adgn.nn.aggregation import reset_bias, reset_linear
 from adgn.nn.base import Activation, GraphConvolution, resolve_activation
 from adgn.nn.integration import integrate
-from adgn.nn.integrators import Integrator, VectorField, resolve_integrator
+from adgn.nn.integrators import VectorField, resolve_integrator
+from adgn.nn.models.options import AnyIntegrator, KeptMemory, StepSize
 from adgn.nn.network import Model
 from adgn.nn.registry import ModelOptions, register_model
 from adgn.nn.steppers import Memory, check_memory
@@ -46,19 +47,15 @@ class SWANOptions(ModelOptions):
     weight_sharing: bool = Field(
         True, description="one (W, V, Z, b) for all layers, or one per layer"
     )
-    epsilon: float = Field(0.1, gt=0, allow_inf_nan=False, description="the step size ε")
+    epsilon: StepSize = 0.1
     gamma: float = Field(0.1, ge=0, allow_inf_nan=False, description="the diffusion γ")
     act: str | Activation | None = Field("tanh", description="the activation σ")
     bias: bool = Field(True, description="whether there is a b")
     edge_norm: Literal["batch", "none"] = Field(
         "batch", description="`learned`: batch normalisation inside the network over the edges"
     )
-    memory: Literal["full", "checkpoint"] = Field(
-        "full", description="what is kept for the gradient; `checkpoint` keeps far less"
-    )
-    integrator: str | Integrator = Field(
-        "euler", description="how the differential equation is stepped, as for `adgn`"
-    )
+    memory: KeptMemory = "full"
+    integrator: AnyIntegrator = "euler"
     direction: OperatorDirection = Field(
         "in",
         description="where a node listens: `in`, `out` or `undirected`; Â is symmetric for "
