@@ -4,15 +4,16 @@ import csv
 import json
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests import warm
+
 FILE = Path(__file__).parents[1] / "helpers" / "own_code.py"
 PLUGIN = "--plugin own_code.py"
-# Several commands in one process, as imports take most of the time.
+# Several commands in one process.
 PROGRAM = """
 import sys
 from adgn.cli import main
@@ -32,14 +33,8 @@ def adgn(tmp_path):
     shutil.copy(FILE, tmp_path)
     clean = {name: value for name, value in os.environ.items() if name != "ADGN_PLUGINS"}
 
-    def run(*commands, code=0):
-        done = subprocess.run(
-            [sys.executable, "-c", PROGRAM, *commands],
-            cwd=tmp_path,
-            env=clean,
-            capture_output=True,
-            text=True,
-        )
+    def run(*given, code=0):
+        done = warm.run([sys.executable, "-c", PROGRAM, *given], cwd=tmp_path, env=clean)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout + done.stderr
 

@@ -26,6 +26,7 @@ from adgn.nn.integrators import (
     VectorField,
     resolve_integrator,
 )
+from tests.crossing import covering
 from tests.graphs import both_ways
 
 PATH = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
@@ -166,9 +167,7 @@ def test_an_equation_without_a_solution_in_time_is_told():
         integrator.advance(lambda _: field, x, 0.5, 0, 1)
 
 
-@pytest.mark.parametrize("name", FIXED)
-@pytest.mark.parametrize("sets", [1, 3])
-@pytest.mark.parametrize("act", [torch.tanh, torch.sigmoid])
+@covering("name, sets, act", FIXED, [1, 3], [torch.tanh, torch.sigmoid])
 def test_gradients_are_those_of_the_discrete_scheme(name, sets, act):
     operator = graph_operator(PATH, num_nodes=3, like=torch.empty(0, dtype=torch.float64))
     shapes = ((3, 2), (sets, 2, 2), (sets, 2, 2), (sets, 2))
