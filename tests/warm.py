@@ -6,6 +6,7 @@ signals, files and an environment of its own, as one that is started anew; what 
 or sets ends with it. Tests of a start itself use `subprocess`.
 """
 
+import faulthandler
 import multiprocessing
 import os
 import subprocess
@@ -112,6 +113,8 @@ def _run(
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(environment)
+    if environment.get("PYTHONFAULTHANDLER"):
+        faulthandler.enable()
     sys.argv = arguments
     sys.path.insert(0, "")
     # Its workers come from the same server, which is this process's parent and not its child.
@@ -132,6 +135,12 @@ class _Warm:
 
 
 WARM = _Warm()
+
+
+def script(file: Path, *arguments: object) -> list[str]:
+    """The command that runs a script."""
+    program = "import runpy, sys; runpy.run_path(sys.argv.pop(1), run_name='__main__')"
+    return [sys.executable, "-c", program, str(file), *map(str, arguments)]
 
 
 def run(command: Sequence[Any], **options: Any) -> "subprocess.CompletedProcess[str]":

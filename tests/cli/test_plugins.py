@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests import warm
+from tests.crossing import exhaustive
 
 FILE = Path(__file__).parents[1] / "helpers" / "own_code.py"
 PLUGIN = "--plugin own_code.py"
@@ -87,7 +88,7 @@ def test_a_missing_aggregation_names_its_plugin(adgn):
     assert "own_code.py, which is not loaded: give --plugin" in adgn("evaluate run", code=1)
 
 
-@pytest.mark.parametrize("executor", ["local", "ray"])
+@pytest.mark.parametrize("executor", ["local", pytest.param("ray", marks=exhaustive)])
 def test_selection_on_two_workers(adgn, tmp_path, executor):
     if executor == "ray":
         pytest.importorskip("ray")
