@@ -2,13 +2,15 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-PYTEST_ARGS ?= -n auto
+# Each worker begins with a part of the tests in their order, so that it makes the fixtures of a file alone.
+PYTEST_ARGS ?= -n auto --dist worksteal
 
-.PHONY: help setup demo test lint types unit unit-torch docs sanitize fuzz dist clean
+.PHONY: help setup demo test lint types unit unit-torch docs exhaustive sanitize fuzz dist clean
 help:
 	@echo "make demo   see what the method is for (a few minutes, set-up included)"
 	@echo "make test   lint, types, tests and docs"
 	@echo "make docs   build the documentation into site/"
+	@echo "make exhaustive  the combinations of options that make test leaves out (minutes)"
 	@echo "make sanitize  test the native kernels with checks of every access and operation"
 	@echo "make fuzz   thousands of random cases: kernels against torch, damaged files (minutes; not in make test)"
 	@echo "make dist   wheel and source distribution in dist/, the wheel tagged for what it runs on"
@@ -27,7 +29,11 @@ demo: setup
 	$(BIN)/adgn demo property --out demo
 	$(BIN)/adgn demo own --out demo
 
-test: lint types unit unit-torch docs
+# Types and docs are one process each: side by side.
+test: setup
+	$(MAKE) --no-print-directory -j2 lint types docs
+	$(MAKE) --no-print-directory unit
+	$(MAKE) --no-print-directory unit-torch
 
 lint: setup
 	$(BIN)/ruff check .
@@ -39,12 +45,20 @@ types: setup
 unit: setup
 	$(BIN)/pytest $(PYTEST_ARGS)
 
-# Layers, training and analysis without the native kernels, as where they could not be built.
+# Graphs, layers and models without the native kernels, as where they could not be built: what calls them or
+# does their work. Training and analysis are built on these and know nothing of kernels.
+WITHOUT_KERNELS := tests/graph tests/nn/conv tests/nn/models $(patsubst %,tests/nn/test_%.py,aggregation antisymmetric \
+  direction field integration integration_op network steppers wave) tests/training/test_block_batches.py \
+  tests/training/test_reference.py src/adgn/graph src/adgn/nn
 unit-torch: setup
-	ADGN_BACKEND=torch $(BIN)/pytest $(PYTEST_ARGS) tests/graph tests/nn tests/analysis tests/training src/adgn/graph src/adgn/nn
+	ADGN_BACKEND=torch $(BIN)/pytest $(PYTEST_ARGS) $(WITHOUT_KERNELS) -k "not overfits and not compile and not export"
 
 docs: setup
 	$(BIN)/mkdocs build --quiet --strict
+
+# What `tests/crossing.py` leaves out of `make test`, and tests marked `exhaustive`.
+exhaustive: setup
+	$(BIN)/pytest $(PYTEST_ARGS) -m exhaustive
 
 # The native kernels under the address and undefined-behaviour sanitizers, in a copy of the package.
 SANITIZED := build/sanitized

@@ -10,6 +10,7 @@ from hypothesis import settings
 
 from adgn.graph import backend, set_backend
 from adgn.graph.native.library import NativeLibrary, load_library
+from tests import warm
 
 # Programs that tests start in processes of their own; there are no examples to collect in them.
 collect_ignore = ["helpers"]
@@ -45,6 +46,12 @@ def data_root(raw_datasets: Path, tmp_path_factory: pytest.TempPathFactory) -> P
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to(raw, target_is_directory=True)
     return root
+
+
+@pytest.fixture
+def warm_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Worker processes that this process starts begin with all imports done."""
+    monkeypatch.setattr("adgn._util.processes.subprocess", warm.WARM)
 
 
 @pytest.fixture

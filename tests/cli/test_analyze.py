@@ -23,7 +23,9 @@ def test_an_untrained_model_and_a_baseline(tmp_path):
     assert len(list((tmp_path / "out").iterdir())) == 12
 
 
-def test_it_is_reproducible_and_options_reach_the_model(tmp_path):
+def test_it_is_reproducible_and_options_reach_the_model(tmp_path, monkeypatch):
+    monkeypatch.setattr("adgn.analysis.figures.write_figures", lambda *_: [])  # they take longest
+
     def verdict(*arguments):
         return run("--model", "adgn", *SMALL, "--out", str(tmp_path), *arguments).output
 

@@ -8,15 +8,12 @@ import pytest
 
 import adgn
 from adgn.cli import main
-
-
-def run_program(*arguments):
-    program = [sys.executable, "-c", "from adgn.cli import main; main()", *map(str, arguments)]
-    return subprocess.run(program, capture_output=True, text=True, check=False)
+from tests import warm
 
 
 def test_a_mendable_error_is_one_message():
-    result = run_program("data", "info", "coauthor-cs")
+    program = "from adgn.cli import main; main()"
+    result = warm.run([sys.executable, "-c", program, "data", "info", "coauthor-cs"])
     assert result.returncode == 1
     assert result.stdout == ""
     (line,) = result.stderr.splitlines()

@@ -4,15 +4,17 @@ import csv
 import json
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests import warm
+from tests.crossing import exhaustive
+
 FILE = Path(__file__).parents[1] / "helpers" / "own_code.py"
 PLUGIN = "--plugin own_code.py"
-# Several commands in one process, as imports take most of the time.
+# Several commands in one process.
 PROGRAM = """
 import sys
 from adgn.cli import main
@@ -32,14 +34,8 @@ def adgn(tmp_path):
     shutil.copy(FILE, tmp_path)
     clean = {name: value for name, value in os.environ.items() if name != "ADGN_PLUGINS"}
 
-    def run(*commands, code=0):
-        done = subprocess.run(
-            [sys.executable, "-c", PROGRAM, *commands],
-            cwd=tmp_path,
-            env=clean,
-            capture_output=True,
-            text=True,
-        )
+    def run(*given, code=0):
+        done = warm.run([sys.executable, "-c", PROGRAM, *given], cwd=tmp_path, env=clean)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout + done.stderr
 
@@ -92,7 +88,7 @@ def test_a_missing_aggregation_names_its_plugin(adgn):
     assert "own_code.py, which is not loaded: give --plugin" in adgn("evaluate run", code=1)
 
 
-@pytest.mark.parametrize("executor", ["local", "ray"])
+@pytest.mark.parametrize("executor", ["local", pytest.param("ray", marks=exhaustive)])
 def test_selection_on_two_workers(adgn, tmp_path, executor):
     if executor == "ray":
         pytest.importorskip("ray")

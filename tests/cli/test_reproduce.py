@@ -1,4 +1,5 @@
 import contextlib
+import functools
 import io
 import json
 import os
@@ -7,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 import torch
@@ -20,6 +22,7 @@ from adgn.experiments.driver import Job
 from adgn.experiments.records import RunRecord, SearchRecord
 from adgn.experiments.results import ResultsDirectory
 from adgn.experiments.steps import StepOrder, do_step
+from tests import warm
 from tests.experiments.workers import HereWorker
 from tests.selection.studies import wait_until
 
@@ -54,8 +57,8 @@ def check_complete(out, experiment, printed):
     return len(cells)
 
 
-def smoke(out, root, *experiments):
-    done = subprocess.run(
+def smoke(run_program, out, root, *experiments):
+    done = run_program(
         [
             *PROGRAM,
             "reproduce",
@@ -68,10 +71,7 @@ def smoke(out, root, *experiments):
             str(root),
             "--workers",
             "2",
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
+        ]
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.splitlines()[-1] == f"adgn report {out}"
@@ -80,14 +80,15 @@ def smoke(out, root, *experiments):
 
 def test_complete_tables_of_synthetic_data(tmp_path):
     names = ("property", "property-time", "trees", "beyond")
-    printed = smoke(tmp_path / "out", tmp_path / "data", *names)
+    printed = smoke(warm.run, tmp_path / "out", tmp_path / "data", *names)
     for experiment in names:
         assert check_complete(tmp_path / "out", experiment, printed) > 0
 
 
 def test_complete_tables_of_the_node_data_sets(tmp_path, data_root):
     names = ("benchmarks", "heterophily", "depth", "depth-heterophily")
-    printed = smoke(tmp_path / "out", data_root, *names)
+    start = functools.partial(subprocess.run, capture_output=True, text=True, check=False)
+    printed = smoke(start, tmp_path / "out", data_root, *names)
     for experiment in names:
         assert check_complete(tmp_path / "out", experiment, printed) > 0
 
@@ -198,7 +199,7 @@ def test_kills_change_nothing(tmp_path, monkeypatch):
     command += ["--out", str(out), "--workers", "2"]
 
     def start():
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return warm.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def settings_found():
         return any(cell["search"] for cell in cells_of(out, "property").values())
@@ -213,7 +214,7 @@ def test_kills_change_nothing(tmp_path, monkeypatch):
     assert any(cell["status"] != "done" for cell in cells_of(out, "property").values())
 
     driver = start()
-    worker = wait_until(lambda: _children(driver.pid), "worker", driver)[0]
+    worker = wait_until(lambda: _workers(out), "worker", driver)[0]
     done_before = runs_done()
     wait_until(lambda: runs_done() > done_before, "run that ends after the second start", driver)
     with contextlib.suppress(ProcessLookupError):  # it may have had nothing left to do
@@ -224,14 +225,19 @@ def test_kills_change_nothing(tmp_path, monkeypatch):
     assert scores(out) == undisturbed(tmp_path / "undisturbed")
 
 
-def _children(pid):
-    done = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False)
-    return [int(word) for word in done.stdout.split()]
+def _workers(out):
+    """The processes whose standard error is a log in this folder."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended, or is not ours
+            if (place / "fd" / "2").readlink().is_relative_to(out):
+                found.append(int(place.name))
+    return found
 
 
 def test_sigterm_stops_with_a_word(tmp_path):
     out = tmp_path / "out"
-    driver = subprocess.Popen(
+    driver = warm.Popen(
         [
             *PROGRAM,
             "reproduce",
@@ -249,7 +255,7 @@ def test_sigterm_stops_with_a_word(tmp_path):
         stderr=subprocess.PIPE,
         text=True,
     )
-    (worker,) = wait_until(lambda: _children(driver.pid), "worker")
+    (worker,) = wait_until(lambda: _workers(out), "worker")
     driver.terminate()
     _, said = driver.communicate(timeout=300)
     assert driver.returncode == 130

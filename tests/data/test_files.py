@@ -16,6 +16,7 @@ from adgn.data.files import (
     sha256_of_file,
     write_tensors,
 )
+from tests import warm
 
 TENSORS = {
     "a": torch.arange(12.0).view(3, 4),
@@ -88,7 +89,7 @@ with path.open("r+b") as file:
 assert torch.equal(found, tensor)
 """
     command = [sys.executable, "-c", code, str(tmp_path / "x.safetensors"), change]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = warm.run(command)
     assert done.returncode == 0, (done.returncode, done.stderr)
 
 
@@ -192,7 +193,7 @@ SETTINGS = {"min_nodes": 6, "train": (4, 4), "val": (1, 1), "test": (1, 1)}
 
 def start_preparing(root, pause):
     command = [sys.executable, "-c", PREPARE, str(root), str(pause)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return warm.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def test_two_processes_preparing_at_once_both_end_well(tmp_path):

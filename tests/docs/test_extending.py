@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests import warm
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r'^```(\w+)(?: title="([^"]*)")?\n(.*?)^```$', PAGE, re.MULTILINE | re.DOTALL)
@@ -39,12 +41,10 @@ def test_the_page_has_what_it_speaks_of():
 def test_the_page_in_an_empty_folder(tmp_path):
     for path, code in FILES.items():
         (tmp_path / path).write_text(code, encoding="utf-8")
-    done = subprocess.run(
+    done = warm.run(
         [sys.executable, "-c", PERFORM, json.dumps(COMMANDS)],
         cwd=tmp_path,
         env={name: value for name, value in os.environ.items() if name != "ADGN_PLUGINS"},
-        capture_output=True,
-        text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "model.stay" in done.stdout
@@ -60,11 +60,9 @@ def test_the_page_in_an_empty_folder(tmp_path):
 def test_a_plugin_reaches_a_process_that_loads_it_alone(tmp_path):
     """The commands above share a process; here nothing but the option has loaded the file."""
     (tmp_path / "density.py").write_text(FILES["density.py"], encoding="utf-8")
-    done = subprocess.run(
+    done = warm.run(
         [sys.executable, "-c", "from adgn.cli import main; main()", *COMMANDS[3].split()[1:]],
         cwd=tmp_path,
-        capture_output=True,
-        text=True,
     )
     assert "task.nodes" in done.stdout, done.stderr
 

@@ -1,7 +1,5 @@
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +9,7 @@ from safetensors.numpy import load_file
 import adgn
 from adgn import GraphRegressor, NodeClassifier
 from adgn.estimators import ModelFolderError
+from tests import warm
 from tests.estimators.graphs import many_graphs, two_groups
 
 QUICK = {"loop": {"max_epochs": 10}}
@@ -27,8 +26,8 @@ def saved(tmp_path_factory):
 def test_another_process_gives_the_same_bytes(saved, tmp_path):
     model, graph, folder = saved
     np.savez(tmp_path / "graph.npz", x=graph.x.numpy(), edges=graph.edge_index.numpy())
-    command = [PROGRAM, folder, tmp_path / "graph.npz", tmp_path / "out"]
-    subprocess.run([sys.executable, *map(str, command)], check=True, timeout=300)
+    done = warm.run(warm.script(PROGRAM, folder, tmp_path / "graph.npz", tmp_path / "out"))
+    assert done.returncode == 0, done.stderr
     assert (tmp_path / "out").read_bytes() == model.predict_proba().tobytes()
 
 

@@ -25,6 +25,7 @@ from adgn.nn import ADGN, AntiSymmetricConv, available_models, build_model, conv
 from adgn.nn.antisymmetric import as_one_integration
 from adgn.nn.conv import BothDirections, directed
 from adgn.nn.integration import integrate, integrate_reference
+from tests.crossing import covering
 from tests.graphs import CORNER_CASES, both_ways, edges, graphs
 from tests.nn.test_integration import ACTS, BACKENDS, MEMORIES, small_graphs
 
@@ -193,8 +194,7 @@ def test_merged_edge_features_are_not_traced():
         )
 
 
-@pytest.mark.parametrize("direction", DIRECTIONS)
-@pytest.mark.parametrize("phi", ["sum", "gcn", "gat", "gcnii", "ggnn", "gin", "graphsage"])
+@covering("phi, direction", ["sum", "gcn", "gat", "gcnii", "ggnn", "gin", "graphsage"], DIRECTIONS)
 def test_every_aggregation_has_gradients(phi, direction):
     torch.manual_seed(0)
     layer = AntiSymmetricConv(3, phi, num_iters=2, direction=direction).double()
@@ -234,9 +234,7 @@ def random_weights(sets, channels, dtype=torch.float64):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("memory", MEMORIES)
-@pytest.mark.parametrize("act", ACTS)
-@pytest.mark.parametrize(("sets", "channels"), [(1, 5), (20, 5), (1, 33), (20, 16)])
+@covering("sets, channels, act, memory", [1, 20], [5, 16, 33], ACTS, MEMORIES, strength=2)
 def test_integration_with_both_directions(sets, channels, act, memory, backend):
     """By the kernels and by torch, against the plain loop; 20 steps have checkpoints inside."""
     generator = torch.Generator().manual_seed(0)
@@ -295,8 +293,7 @@ def test_both_directions_of_an_undirected_graph_share_their_sum_of_weights(phi):
     torch.testing.assert_close(layer(X, graph), plain(X, graph))
 
 
-@pytest.mark.parametrize("direction", DIRECTIONS)
-@pytest.mark.parametrize("act", ["tanh", "sigmoid", "identity"])
+@covering("act, direction", ["tanh", "sigmoid", "identity"], DIRECTIONS)
 @given(graph=graphs(max_nodes=4), channels=st.integers(1, 6), seed=st.integers(0, 2**16))
 def test_eigenvalues_of_a_nodes_own_state_are_imaginary(graph, channels, seed, act, direction):
     """The paper's proposition: for γ = 0 and Φ = sum without self loops, whoever is heard."""
@@ -353,8 +350,7 @@ def test_edges_are_turned_once_for_all_calls(direction):
 
 
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor:UserWarning")
-@pytest.mark.parametrize("direction", DIRECTIONS)
-@pytest.mark.parametrize("phi", ["sum", "gcn", "gat"])
+@covering("phi, direction", ["sum", "gcn", "gat"], DIRECTIONS)
 def test_layers_compile_as_one_graph(phi, direction):
     layer = AntiSymmetricConv(4, phi, num_iters=3, direction=direction).double()
     torch._dynamo.reset()
@@ -374,8 +370,7 @@ def test_layers_compile_as_one_graph(phi, direction):
         assert sum("adgn.integrate" in operation for operation in operations) == 1
 
 
-@pytest.mark.parametrize("direction", DIRECTIONS)
-@pytest.mark.parametrize("phi", ["sum", "gcn", "gat"])
+@covering("phi, direction", ["sum", "gcn", "gat"], DIRECTIONS)
 def test_exported_layers_serve_graphs_of_any_size(phi, direction):
     layer = AntiSymmetricConv(4, phi, num_iters=3, direction=direction).double()
     nodes, count = torch.export.Dim("nodes"), torch.export.Dim("edges")

@@ -22,6 +22,7 @@ from adgn.graph import (
 from adgn.nn import ADGN
 from adgn.nn.base import known_activation
 from adgn.nn.integration import integrate, integrate_reference
+from tests.crossing import covering
 from tests.graph.test_kernels import LAZY, lazy, worked_out
 
 ACTS = {"tanh": torch.tanh, "relu": torch.relu, "identity": None}
@@ -221,9 +222,7 @@ def test_every_instruction_set_agrees(native, isa, act, channels):
         native.use_instruction_set(before)
 
 
-@pytest.mark.parametrize("memory", MEMORIES)
-@pytest.mark.parametrize("act", list(ACTS))
-@pytest.mark.parametrize("shared", [True, False])
+@covering("memory, act, shared", MEMORIES, ACTS, [True, False], strength=2)
 @pytest.mark.parametrize("serving", BACKENDS)
 def test_gradcheck_of_both_orders(serving, memory, act, shared):
     problem = random_problem(5, 9, 3, 3, act, shared)

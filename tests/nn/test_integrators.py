@@ -2,7 +2,6 @@
 
 import functools
 import math
-import subprocess
 import sys
 
 import numpy as np
@@ -26,6 +25,8 @@ from adgn.nn.integrators import (
     VectorField,
     resolve_integrator,
 )
+from tests import warm
+from tests.crossing import covering
 from tests.graphs import both_ways
 
 PATH = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
@@ -166,9 +167,7 @@ def test_an_equation_without_a_solution_in_time_is_told():
         integrator.advance(lambda _: field, x, 0.5, 0, 1)
 
 
-@pytest.mark.parametrize("name", FIXED)
-@pytest.mark.parametrize("sets", [1, 3])
-@pytest.mark.parametrize("act", [torch.tanh, torch.sigmoid])
+@covering("name, sets, act", FIXED, [1, 3], [torch.tanh, torch.sigmoid])
 def test_gradients_are_those_of_the_discrete_scheme(name, sets, act):
     operator = graph_operator(PATH, num_nodes=3, like=torch.empty(0, dtype=torch.float64))
     shapes = ((3, 2), (sets, 2, 2), (sets, 2, 2), (sets, 2))
@@ -211,7 +210,8 @@ def test_adaptive_gradients_are_those_of_the_equation_up_to_the_tolerance(name, 
 def test_a_first_call_in_inference_mode_spoils_no_gradient():
     """What torchdiffeq makes when it is imported must serve gradients later."""
     program = (
-        "import torch; from adgn.nn import build_model\n"
+        "import sys, torch; from adgn.nn import build_model\n"
+        "assert 'torchdiffeq' not in sys.modules\n"
         "edges, x = torch.tensor([[0, 1], [1, 0]]), torch.randn(2, 3)\n"
         "for options in ({'name': 'grand'}, {'name': 'adgn', 'integrator': 'dopri5'}):\n"
         "    model = build_model(options.pop('name'), 3, 4, 1, 2, **options)\n"
@@ -219,7 +219,7 @@ def test_a_first_call_in_inference_mode_spoils_no_gradient():
         "        model(x, edges)\n"
         "    model(x, edges).sum().backward()\n"
     )
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    found = warm.run([sys.executable, "-c", program])
     assert found.returncode == 0, found.stderr
 
 

@@ -8,6 +8,7 @@ from torch_geometric import EdgeIndex
 
 from adgn.graph import GraphBlocks, graph_operator
 from adgn.nn import ADGN, AntiSymmetricConv, available_models, build_model
+from tests.crossing import exhaustive
 from tests.graphs import edges
 
 GRAPH = edges((0, 1), (1, 2), (2, 3), (3, 0), (3, 3), (0, 1), (0, 0))
@@ -23,6 +24,8 @@ PHIS = {
     "gat with edge features": {"edge_dim": 3},
 }
 EVERY_PHI = pytest.mark.parametrize("phi", PHIS)
+# GRAND's solver chooses its steps by what it sees: it interrupts the graph.
+EVERY_NETWORK = pytest.mark.parametrize("name", sorted(set(available_models()) - {"grand"}))
 TRACE = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
 # Dynamo itself looks at the gradients of tensors that have none.
 COMPILE = pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor:UserWarning")
@@ -34,7 +37,7 @@ class WithFeatures(nn.Module):
     def __init__(self, phi: str, **options) -> None:
         super().__init__()
         torch.manual_seed(0)
-        self.conv = AntiSymmetricConv(8, phi.split()[0], 3, phi_kwargs=PHIS[phi], **options)
+        self.conv = AntiSymmetricConv(8, phi.split()[0], 2, phi_kwargs=PHIS[phi], **options)
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
         given = {} if edge_attr is None else {"edge_attr": edge_attr}
@@ -52,9 +55,9 @@ def other_example(phi: str) -> tuple[Tensor, ...]:
     return example(phi, 6, edges((5, 0), (0, 5), (2, 2), (4, 1), (1, 4), (4, 1), (3, 4), (1, 1)))
 
 
-def compiled(module, **options):
+def compiled(module, backend="aot_eager"):
     torch._dynamo.reset()
-    return torch.compile(module, backend="aot_eager", fullgraph=True, **options)
+    return torch.compile(module, backend=backend, fullgraph=True)
 
 
 def gradients(layer: nn.Module, module: nn.Module, *inputs) -> tuple[Tensor, list[Tensor]]:
@@ -160,13 +163,23 @@ def test_a_sparse_matrix_is_not_traced():
 
 @COMPILE
 @TRACE
-@pytest.mark.parametrize("name", sorted(set(available_models()) - {"grand"}))
+@EVERY_NETWORK
 def test_networks_compile_export_and_trace(name):
+    """As one graph; that its gradients compile too is tested for every layer."""
     model, (x, graph) = build_model(name, 8, 4, 2, 2), example("sum")
     expected = model(x, graph)
-    torch.testing.assert_close(compiled(model)(x, graph), expected)
+    torch.testing.assert_close(compiled(model, backend="eager")(x, graph), expected)
     torch.testing.assert_close(torch.export.export(model, (x, graph)).module()(x, graph), expected)
     torch.testing.assert_close(torch.jit.trace(model, (x, graph))(x, graph), expected)
+
+
+@exhaustive
+@COMPILE
+@EVERY_NETWORK
+def test_networks_compile_with_their_gradients(name):
+    model, inputs = build_model(name, 8, 4, 2, 2), example("sum")
+    found, expected = (gradients(one, model, *inputs) for one in (compiled(model), model))
+    torch.testing.assert_close(found, expected)
 
 
 @COMPILE

@@ -27,7 +27,7 @@ LONG = {
     "task": "graph-transfer",
     "space": {"optimizer.lr": [0.1, 0.03, 0.01, 0.003], "model.hidden_channels": [2, 4]},
     "settings": {
-        "task": {"distance": 2, "train": 60, "val": 6, "test": 6},
+        "task": {"distance": 2, "train": 30, "val": 6, "test": 6},
         "loop": {"max_epochs": 40, "batch_size": 6},
         "stopping": {"patience": "none"},
         "checkpoint": {"every_epochs": 10},
@@ -128,5 +128,5 @@ def wait_until(
             return answer
         if ended:
             raise AssertionError(f"it ended without a {what}: {process.communicate()[0]}")
-        time.sleep(0.1)
+        time.sleep(0.3)  # each look costs time of a processor, too
     raise AssertionError(f"after {seconds} s there is still no {what}")

@@ -23,6 +23,7 @@ from adgn.selection import (
 )
 from adgn.selection.study import kind
 from adgn.training import ConfigError
+from tests import warm
 from tests.selection.studies import (
     LONG,
     TOTAL,
@@ -38,7 +39,7 @@ from tests.servers import served
 
 
 @contextmanager
-def driver_of(folder, **more):
+def driver_of(folder, start=warm.Popen, **more):
     """`adgn select` in a process of its own: two workers of one thread each."""
     space = folder.with_suffix(".toml")
     space.write_text("\n".join(f"{key} = {value}" for key, value in LONG["space"].items()))
@@ -60,7 +61,7 @@ def driver_of(folder, **more):
     }
     arguments = [f"--{key.replace('_', '-')}={value}" for key, value in options.items()]
     program = [sys.executable, "-c", "from adgn.cli import main; main()", "select"]
-    process = subprocess.Popen(
+    process = start(
         [*program, "graph-transfer", *settings, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -139,7 +140,7 @@ def test_a_driver_that_does_not_end_tells_where_it_is(tmp_path):
 def test_two_workers_find_what_one_finds(tmp_path, undisturbed):
     scores, result = undisturbed
     folder = tmp_path / "two"
-    with driver_of(folder) as driver:
+    with driver_of(folder, subprocess.Popen) as driver:  # and all as a user starts it
         with held(folder, 0):  # until the second worker is there, so that it finds work to do
             wait_until(lambda: len(workers_seen(folder)) == 2, "second worker", driver)
         output = end(driver)

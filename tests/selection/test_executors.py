@@ -2,6 +2,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -35,7 +36,7 @@ def test_cores_are_shared_out():
     assert LocalExecutor(2, threads=7).threads == 7
 
 
-def test_workers_that_cannot_start_are_given_up(tmp_path, monkeypatch):
+def test_workers_that_cannot_start_are_given_up(tmp_path, monkeypatch, warm_workers):
     monkeypatch.setattr("adgn.selection.executors._MAX_QUICK_DEATHS", 1)
     spec = WorkerSpec("s", f"sqlite:///{tmp_path}/nothing.db", str(tmp_path), 1, 1, 5)
     polls = []
@@ -45,16 +46,47 @@ def test_workers_that_cannot_start_are_given_up(tmp_path, monkeypatch):
     assert "StorageError" in (tmp_path / "workers" / "0.log").read_text()
 
 
+PLUGIN = Path(__file__).parents[1] / "helpers" / "own_code.py"
+
+
 def running(folder):
     return sum(kind(trial) == "running" for trial in trials_of(folder))
 
 
-def test_a_node_that_dies_takes_no_trial_with_it(tmp_path, undisturbed):
+LOOK_AROUND = """
+import os, sys, ray
+from adgn.selection import RayExecutor
+
+def look():
+    from adgn.training import TASKS
+    return os.environ.get("ADGN_DATA"), "own-task" in TASKS
+
+RayExecutor(address=sys.argv[1])._connect(ray)
+print(*ray.get(ray.remote(look).remote()))
+"""
+
+
+def seen_by_a_worker(cluster):
+    """Where a worker on this cluster looks for data, and whether it knows a plugin's task."""
+    done = subprocess.run(
+        [sys.executable, "-c", LOOK_AROUND, cluster.line],
+        env={**os.environ, "ADGN_DATA": "/shared/data", "ADGN_PLUGINS": str(PLUGIN)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.splitlines()[-1]
+
+
+def test_workers_in_a_cluster_are_the_drivers_and_a_dead_node_takes_no_trial_with_it(
+    tmp_path, undisturbed
+):
+    """One test, as a cluster takes long to start."""
     pytest.importorskip("ray", reason="Ray, adgn[ray], is not installed")
     folder = tmp_path / "ray"
     with (
         served("ray_cluster.py", tmp_path) as cluster,
-        driver_of(folder, executor="ray", ray_address=cluster.line) as driver,
+        driver_of(folder, subprocess.Popen, executor="ray", ray_address=cluster.line) as driver,
     ):
         with held(folder, -1), held(folder, -2):  # so two trials run until the node dies
             # Each node has one core, so two workers are on two nodes.
@@ -63,30 +95,12 @@ def test_a_node_that_dies_takes_no_trial_with_it(tmp_path, undisturbed):
             assert cluster.ask("kill") == "killed"
             before = {t.number: (t.value, t.datetime_complete) for t in done(folder)}
         end(driver)
+        assert seen_by_a_worker(cluster) == "/shared/data True"
     assert len(before) < TOTAL
     assert finished(folder, "long") == undisturbed[0]
     after = {t.number: (t.value, t.datetime_complete) for t in done(folder)}
     assert {number: after[number] for number in before} == before
     assert len(after) == TOTAL
-
-
-def test_workers_in_a_cluster_look_for_data_where_the_driver_does(tmp_path):
-    pytest.importorskip("ray", reason="Ray, adgn[ray], is not installed")
-    code = (
-        "import os, sys, ray\n"
-        "from adgn.selection import RayExecutor\n"
-        "RayExecutor(address=sys.argv[1])._connect(ray)\n"
-        "print(ray.get(ray.remote(lambda: os.environ.get('ADGN_DATA')).remote()))\n"
-    )
-    with served("ray_cluster.py", tmp_path) as cluster:
-        done = subprocess.run(
-            [sys.executable, "-c", code, cluster.line],
-            env={**os.environ, "ADGN_DATA": "/shared/data"},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-    assert done.stdout.splitlines()[-1] == "/shared/data"
 
 
 def test_an_unreachable_cluster_is_told_at_once():

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 
 import pytest
 
@@ -19,6 +20,7 @@ from adgn.selection import (
 from adgn.selection.halving import Entry, Rung, planned_epochs
 from adgn.selection.study import kind, rung_of, trial_entry
 from adgn.training import Callback, DivergedError, RunDirectory, train
+from tests.crossing import exhaustive
 from tests.selection.studies import (
     LONG,
     TOTAL,
@@ -215,12 +217,13 @@ def test_one_that_diverges_is_replaced_by_the_next_best(tmp_path, small, monkeyp
     assert result.counts["failed"] == 1
 
 
+@exhaustive  # Ray and halving are each tested without the other
 def test_on_ray(tmp_path, calm):
     pytest.importorskip("ray", reason="Ray, adgn[ray], is not installed")
     folder = tmp_path / "ray"
     with served("ray_cluster.py", tmp_path) as cluster:
         options = {"executor": "ray", "ray_address": cluster.line, "prune": "halving"}
-        with driver_of(folder, **options) as driver:
+        with driver_of(folder, subprocess.Popen, **options) as driver:
             output = end(driver, folder)
     assert "rungs: 8 to 2 epochs, 3 to 18 epochs" in output
     assert entries(folder) == calm[0]

@@ -38,7 +38,7 @@ def test_a_stopped_worker_takes_no_trial(tiny, spec):
     assert {trial.state for trial in study.get_trials()} == {TrialState.WAITING}
 
 
-def test_a_worker_stops_when_its_input_ends(tiny, spec):
+def test_a_worker_stops_when_its_input_ends(tiny, spec, warm_workers):
     """As it does when the driver dies."""
     study, _ = planned(tiny)
     process = Worker("adgn.selection.worker:handle", queue.Queue(), threads=1)

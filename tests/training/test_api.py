@@ -6,13 +6,11 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 
-import adgn
 from adgn.training import (
     Callback,
     ConfigError,
@@ -30,6 +28,7 @@ from adgn.training import (
     train,
 )
 from adgn.training.checkpoint import load_weights, save_weights
+from tests import warm
 
 HERE = Path(__file__).parent
 FILES = ("config.toml", "metrics.jsonl", "best.safetensors")
@@ -179,12 +178,7 @@ def test_killed_at_random_moments_ends_with_the_same_bytes(kind, tiny, tmp_path,
     settings["checkpoint"] = {"every_seconds": 0.0}  # a state after every step
     (tmp_path / "config.toml").write_text(to_toml(TrainConfig(**settings)), encoding="utf-8")
     arguments = [str(tmp_path / "config.toml"), str(tmp_path), str(kills), "7"]
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", str(HERE / "killed_runs.py"), *arguments],
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
+    done = warm.run(warm.script(HERE / "killed_runs.py", *arguments))
     assert done.returncode == 0, done.stderr
     told = re.fullmatch(r"(\d+) kills, (\d+) in the middle of the run; all equal\n", done.stdout)
     assert told, done.stdout
@@ -382,17 +376,6 @@ def test_settings_that_do_not_fit_the_task(tiny):
         train(tiny, stopping={"monitor": "accuracy"})
     with pytest.raises(ConfigError, match=r"stopping.split='val' is not there"):
         train("tree-neighbors-match", task={"radius": 2}, stopping={"split": "val"})
-
-
-def test_package_offers_training_without_loading_it_at_once():
-    code = "import sys, adgn; assert 'torch' not in sys.modules; adgn.train; print('ok')"
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "ok\n"
-    assert "train" in dir(adgn)
-    with pytest.raises(AttributeError, match="no attribute 'trian'"):
-        adgn.trian  # noqa: B018
 
 
 def test_result_is_valid_json_for_every_reader(tiny, tmp_path):

@@ -9,6 +9,7 @@ import pytest
 from adgn.training import DamagedRunError, RunDirectory, RunError, TrainConfig
 from adgn.training.config import CheckpointConfig
 from adgn.training.run import Checkpointer, strict_json
+from tests import warm
 
 
 def test_directory_of_a_live_process_is_refused_and_of_a_dead_one_is_not(tmp_path):
@@ -19,7 +20,7 @@ def test_directory_of_a_live_process_is_refused_and_of_a_dead_one_is_not(tmp_pat
             print("locked", flush=True)
             sys.stdin.read()
     """
-    process = subprocess.Popen(
+    process = warm.Popen(
         [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code), str(tmp_path)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
