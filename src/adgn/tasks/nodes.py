@@ -31,8 +31,8 @@ class NodeConfig(TaskConfig):
 
     splits: Literal["paper", "public"] = Field(
         default="paper",
-        description='"paper": 20 train and 30 validation nodes per class, or Geom-GCN\'s splits '
-        'for heterophilic graphs; "public": the split that comes with the data set',
+        description='"paper": 20 train and 30 validation nodes per class, or the ten fixed '
+        'splits of heterophilic graphs; "public": the split that comes with the data set',
     )
     split: StrictInt = Field(default=0, ge=0, description="which of the splits, from 0")
     largest_component: StrictBool = Field(
@@ -40,6 +40,9 @@ class NodeConfig(TaskConfig):
     )
     features: Literal["auto", "sparse", "dense"] = Field(
         default="auto", description="how features are kept; auto: sparse where it pays"
+    )
+    normalize: StrictBool = Field(
+        default=False, description="divide the features of each node by their sum"
     )
     root: str | None = Field(default=None, description='data root; "none": the usual one')
 
@@ -54,14 +57,20 @@ def _size(config: "TrainConfig") -> TaskSize:
 
 def _build(config: "TrainConfig", device: "torch.device", progress: Progress | None) -> TaskData:
     from adgn.data import load
+    from adgn.data.features import rows_sum_to_one
     from adgn.training.batches import FullGraph
 
     task = NodeConfig.of(config)
     reading = {"features": task.features, "largest_component": task.largest_component}
-    data = cached_data(
-        ("graph", task.name, task.root, *reading.values(), device),
-        lambda: load(task.name, task.root, **reading).to(device),  # type: ignore[arg-type]
-    )
+
+    def read() -> Any:
+        data = load(task.name, task.root, **reading)  # type: ignore[arg-type]
+        if task.normalize:
+            data.x = rows_sum_to_one(data.x)
+        return data.to(device)
+
+    key = ("graph", task.name, task.root, *reading.values(), task.normalize, device)
+    data = cached_data(key, read)
     split = _split(task, data)
     masks: dict[Split, Tensor] = {"train": split.train, "val": split.val, "test": split.test}
     number = data.get("node_id")  # of the nodes of a component
@@ -90,7 +99,7 @@ def _split(task: NodeConfig, data: Any) -> "NodeSplit":
             f"task.splits='public' is not there for {task.name!r}, which comes without a split; "
             "use 'paper'"
         )
-    if published == "geom-gcn" or task.splits == "public":
+    if published in ("geom-gcn", "file") or task.splits == "public":
         return fixed_split(data, task.split)
     if task.split >= len(PAPER_DATA_SEEDS):
         raise ValueError(
@@ -133,7 +142,7 @@ def _published(config: "TrainConfig") -> PublishedValue | None:
     task = NodeConfig.of(config)
     if task.largest_component:
         return None  # other nodes than the paper's
-    if task.splits == "public" and NODE_DATASETS[task.name].splits != "geom-gcn":
+    if task.splits == "public" and NODE_DATASETS[task.name].splits not in ("geom-gcn", "file"):
         return None  # of heterophilic graphs the public splits are the paper's
     return published_for(config)
 
@@ -199,6 +208,6 @@ for _graph in NODE_DATASETS.values():
     register_task(
         _graph.name,
         summary=f"{_graph.title}: the class of a node, {_graph.classes} classes",
-        **(_HETEROPHILIC if _graph.splits == "geom-gcn" else _TWENTY_THIRTY),
+        **(_HETEROPHILIC if _graph.splits in ("geom-gcn", "file") else _TWENTY_THIRTY),
         **_COMMON,
     )(_build)

@@ -116,7 +116,7 @@ class PublishedValue:
         mean, std: The number, and its standard deviation where the table has one.
         table, row, column: Where it stands, as the publication calls them.
         direction: Where nodes listened; `"any"` for graphs without directions, on which all are
-            alike. `None` where it is not known or the graph is not used.
+            alike, and where the graph is not used. `None` where it is not known.
     """
 
     metric: str
