@@ -99,8 +99,8 @@ def _read_arrays(path: Path) -> dict[str, np.ndarray]:
         ) from error
     if missing:
         raise DataError(
-            f"{path} has no {', '.join(missing)} (it has {', '.join(names) or 'nothing'}); expected "
-            f"{', '.join(_ARRAYS)}"
+            f"{path} has no {', '.join(missing)} (it has {', '.join(names) or 'nothing'}); "
+            f"expected {', '.join(_ARRAYS)}"
         )
     return arrays
 

@@ -45,10 +45,16 @@ class Moments(_Record):
 
 
 class Published(Moments):
-    """A number of the paper, with the row and column that the paper has it in."""
+    """A number of the paper, with the row and column that the paper has it in.
+
+    `source` says whose measurement it is; `differences` are sentences about how it was measured in
+    another way than the cell beside it.
+    """
 
     row: str | None = None
     column: str | None = None
+    source: str | None = None
+    differences: tuple[str, ...] = ()
 
 
 class Failure(_Record):
@@ -120,15 +126,19 @@ class Cell(_Record):
 
 
 class Row(_Record):
-    """A method of a table."""
+    """A method of a table; notes are sentences about how it compares with what is published."""
 
     key: str
     title: str
     model: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 class Column(_Record):
-    """A task of a table; in a depth experiment a data set (`group`) at a number of layers."""
+    """A task of a table; in a depth experiment a data set (`group`) at a number of layers.
+
+    In other experiments columns of a group make a table of their own.
+    """
 
     key: str
     title: str
@@ -136,6 +146,11 @@ class Column(_Record):
     note: str | None = None
     layers: int | None = None
     group: str | None = None
+
+    @property
+    def dataset(self) -> str:
+        """What columns share that differ in the number of layers alone."""
+        return self.key if self.layers is None or self.group is None else self.group
 
 
 class Budget(_Record):
@@ -159,6 +174,7 @@ class Quoted(_Record):
 
     title: str
     values: dict[str, Moments]
+    notes: tuple[str, ...] = ()
 
 
 class Planned(_Record):

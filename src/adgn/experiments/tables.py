@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from adgn._util.suggestions import unknown_name
-from adgn.data import NODE_DATASETS, TARGETS
+from adgn.data import TARGETS
 from adgn.experiments.definition import Column, Experiment, Metric, Row
+from adgn.experiments.heterophily import DEFECTS, HETEROPHILIC, HETEROPHILY
 from adgn.experiments.records import Published
-from adgn.nn import model_spec
+from adgn.experiments.rows import ACCURACY, NODE_ADGN, adgn_row, baselines, node_columns
 from adgn.selection import named_space
 from adgn.selection.spaces import nested
 from adgn.tasks.published import published_tables
@@ -21,32 +22,17 @@ MISLABELLED = (
     "was never trained. Columns have their true names here; each published number stands with the "
     "target that it was measured on."
 )
-HEARD = (
-    "Edges of these graphs have a direction. All rows measured here, and the published ones of "
-    'A-DGN, hear the sources of incoming edges (direction="in"). The published GGCN, GPRGNN, '
-    "H2GCN, GCNII, Geom-GCN, PairNorm, GraphSAGE, GCN and GAT come from code in which a node hears "
-    'the targets of its outgoing edges ("out"), which on Chameleon and Squirrel tells far more; '
-    "“+ Undirected” rows hear both, as one graph. FA, DIGL and SDRF are on other graphs: a part of "
-    "each, with other splits."
-)
 LOG_ERROR = Metric(name="log10_mse_paper", title="log10 of the mean squared error")
 SECONDS = Metric(name="seconds", title="seconds per epoch", unit="s", split="train")
-ACCURACY = Metric(name="accuracy", title="test accuracy", higher_is_better=True, unit="%")
 TREES = "tree-neighbors-match"
-
-
-def _baselines(*models: str) -> tuple[Row, ...]:
-    return tuple(Row(key=name, title=model_spec(name).title, model=name) for name in models)
-
-
-def _adgn(key: str, title: str, **options: object) -> Row:
-    return Row(key=key, title=title, model="adgn", settings={"model": options})
 
 
 def _randomised(phi: str, *values: tuple[float, float]) -> Row:
     """A row whose published values are comments in the paper's LaTeX source."""
     key, gcn = ("adgn-random-gcn", " (GCN)") if phi == "gcn" else ("adgn-random", "")
-    row = _adgn(key, f"A-DGN randomised{gcn}", phi=phi, weight_sharing=True, train_recurrent=False)
+    row = adgn_row(
+        key, f"A-DGN randomised{gcn}", phi=phi, weight_sharing=True, train_recurrent=False
+    )
     columns = {"diameter": "Diameter", "laplacian": "SSSP", "sssp": "Eccentricity"}
     quotes = {
         target: Published(mean=mean, std=std, row=f"Our fix{gcn}", column=column)
@@ -61,31 +47,12 @@ def _property_column(target: str) -> Column:
     return Column(key=target, title=target, task=target, note=note)
 
 
-def _node_columns(*names: str) -> tuple[Column, ...]:
-    return tuple(Column(key=name, title=NODE_DATASETS[name].title, task=name) for name in names)
-
-
 def _published_time(row: Row, column: Column, config: TrainConfig) -> Published | None:
     title = TARGETS[column.task].published_as
     if title is None:
         return None
     table = published_tables()["graph_property_prediction_seconds_per_epoch"]["rows"]
     return Published(**table[row.title][title], row=row.title, column=title)
-
-
-def _quoted(table: str, columns: tuple[Column, ...], rows: tuple[Row, ...]) -> dict[str, Any]:
-    """The rows of a published table in percent that an experiment does not run."""
-
-    def quoted(title: str, column: str, cell: Mapping[str, float]) -> Published:
-        shares = {key: value / 100 for key, value in cell.items()}
-        return Published(**shares, row=title, column=column)
-
-    run = {row.title for row in rows}
-    return {
-        title: {column.key: quoted(title, column.title, cells[column.title]) for column in columns}
-        for title, cells in published_tables()[table]["rows"].items()
-        if title not in run
-    }
 
 
 def _over_depth(datasets: tuple[Column, ...], *layers: int) -> tuple[Column, ...]:
@@ -115,22 +82,14 @@ def _tree_settings(row: Row, column: Column) -> dict[str, Any]:
 
 PROPERTIES = tuple(map(_property_column, ("diameter", "laplacian", "sssp", "eccentricity")))
 PROPERTY_ROWS = (
-    *_baselines("gcn", "gat", "graphsage", "gin", "gcnii", "dgc", "grand"),
-    _adgn("adgn-ws", "A-DGN ws", phi="sum", weight_sharing=True),
-    _adgn("adgn-ldw", "A-DGN ldw", phi="sum", weight_sharing=False),
-    _adgn("adgn-ws-gcn", "A-DGN ws (GCN)", phi="gcn", weight_sharing=True),
-    _adgn("adgn-ldw-gcn", "A-DGN ldw (GCN)", phi="gcn", weight_sharing=False),
+    *baselines("gcn", "gat", "graphsage", "gin", "gcnii", "dgc", "grand"),
+    adgn_row("adgn-ws", "A-DGN ws", phi="sum", weight_sharing=True),
+    adgn_row("adgn-ldw", "A-DGN ldw", phi="sum", weight_sharing=False),
+    adgn_row("adgn-ws-gcn", "A-DGN ws (GCN)", phi="gcn", weight_sharing=True),
+    adgn_row("adgn-ldw-gcn", "A-DGN ldw (GCN)", phi="gcn", weight_sharing=False),
 )
-NODE_ADGN = (_adgn("adgn-sum", "A-DGN", phi="sum"), _adgn("adgn-gcn", "A-DGN (GCN)", phi="gcn"))
-NODE_ROWS = (*_baselines("gcn", "gat", "graphsage", "gin", "gcnii", "dgc", "grand"), *NODE_ADGN)
-HETEROPHILY_ROWS = (*NODE_ADGN, *_baselines("mlp", "gcn", "gat", "graphsage", "gcnii"))
-NODE_GRAPHS = _node_columns("pubmed", "cs", "physics", "computers", "photo")
-HETEROPHILIC = _node_columns("chameleon", "squirrel", "actor", "cornell", "texas", "wisconsin")
-DEFECTS = tuple(
-    f"{column.title}: {defect}."
-    for column in HETEROPHILIC
-    for defect in NODE_DATASETS[column.key].defects
-)
+NODE_ROWS = (*baselines("gcn", "gat", "graphsage", "gin", "gcnii", "dgc", "grand"), *NODE_ADGN)
+NODE_GRAPHS = node_columns("pubmed", "cs", "physics", "computers", "photo")
 
 _ALL = (
     Experiment(
@@ -179,7 +138,7 @@ _ALL = (
         "accuracy, five splits times five initialisations.",
         kind="scores",
         metric=ACCURACY,
-        rows=(*NODE_ROWS, *_baselines("dagnn")),
+        rows=(*NODE_ROWS, *baselines("dagnn")),
         columns=NODE_GRAPHS,
         notes=(
             "Mean over initialisations within each split, then mean and standard deviation over "
@@ -187,22 +146,7 @@ _ALL = (
             "DAGNN is not in the paper's table.",
         ),
     ),
-    Experiment(
-        name="heterophily",
-        title="Heterophilic graphs",
-        summary="The class of a node where neighbours differ, on the ten fixed splits of Geom-GCN: "
-        "test accuracy.",
-        kind="scores",
-        metric=ACCURACY,
-        rows=HETEROPHILY_ROWS,
-        columns=HETEROPHILIC,
-        notes=(
-            "The paper trained A-DGN alone and quotes all other rows from earlier work.",
-            HEARD,
-            *DEFECTS,
-        ),
-        quoted=_quoted("heterophilic_benchmarks", HETEROPHILIC, HETEROPHILY_ROWS),
-    ),
+    HETEROPHILY,
     Experiment(
         name="trees",
         title="Tree-NeighborsMatch",
@@ -210,7 +154,7 @@ _ALL = (
         "deeper the tree, the more must pass through one state. Train accuracy, as in the paper.",
         kind="scores",
         metric=ACCURACY.model_copy(update={"title": "train accuracy", "split": "train"}),
-        rows=(*_baselines("ggnn", "gat", "gcn", "gin"), _adgn("adgn", "A-DGN")),
+        rows=(*baselines("ggnn", "gat", "gcn", "gin"), adgn_row("adgn", "A-DGN")),
         columns=tuple(
             Column(
                 key=f"radius-{radius}",

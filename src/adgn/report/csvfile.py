@@ -48,6 +48,9 @@ def csv_table(table: TableResults) -> str:
                 **_moments("", table.score(cell)),
                 **_moments("published_", cell.published),
                 "difference": difference_to_published(table, cell),
+                "published_differs": " ".join(cell.published.differences)
+                if cell.published
+                else None,
                 "constant_mean": constant.mean if constant else None,
                 **more,
                 **_moments("seconds_per_epoch_", cell.seconds_per_epoch),

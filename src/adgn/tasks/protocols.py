@@ -4,7 +4,7 @@ The conditions of a row are data: on which graph, where nodes listened, on which
 features and with which early stopping. What is not known is `None`, and reports say so.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -275,6 +275,56 @@ def stopping_words(stopping: Stopping | None) -> str:
     monitor = stopping.monitor.replace("_", " ")
     words = f"at most {stopping.max_epochs} epochs, patience {patience}"
     return words if stopping.patience is None else f"{words} on the validation {monitor}"
+
+
+def direction_sentence(published: Conditions | None, measured: Conditions) -> str | None:
+    """Where nodes of a measured row listen, where that is a choice and not told as a difference.
+
+    Example:
+        >>> direction_sentence(Conditions(direction="out"), Conditions(direction="out"))
+        'Nodes hear the targets of outgoing edges (out), as published.'
+    """
+    if measured.direction == "any":
+        return None
+    heard = f"Nodes hear {HEARD_WORDS[measured.direction]}"
+    if published is None:
+        return f"{heard}; not in the paper."
+    return f"{heard}, as published." if published.direction == measured.direction else None
+
+
+def protocol_sentence(protocol: PublishedProtocol) -> str:
+    """The conditions of a published row in one sentence, for rows that are quoted.
+
+    Example:
+        >>> protocol_sentence(published_protocol("graph_benchmarks", "GCN"))
+        'From the A-DGN paper; graph: the whole graph; direction: the same in all directions; ...'
+    """
+    words = conditions_words(protocol.conditions)
+    return f"From {protocol.source}; {'; '.join(f'{k}: {v}' for k, v in words.items())}."
+
+
+def conditions_words(conditions: Conditions) -> dict[str, str]:
+    """All conditions in words, by what they are about."""
+    return {
+        "graph": GRAPH_WORDS[conditions.graph],
+        "direction": HEARD_WORDS[conditions.direction],
+        "splits": SPLIT_WORDS[conditions.splits],
+        "features": FEATURE_WORDS[conditions.features],
+        "stopping": stopping_words(conditions.stopping),
+    }
+
+
+def published_rows(table: str, rows: Iterable[str]) -> list[tuple[list[str], PublishedProtocol]]:
+    """The rows of a table that share source, conditions and remarks, together.
+
+    Example:
+        >>> [rows for rows, _ in published_rows("tree_neighbors_match", ["GCN", "GIN", "A-DGN"])]
+        [['GCN', 'GIN'], ['A-DGN']]
+    """
+    found: dict[PublishedProtocol, list[str]] = {}
+    for row in rows:
+        found.setdefault(replace(published_protocol(table, row), row=""), []).append(row)
+    return [(rows, protocol) for protocol, rows in found.items()]
 
 
 def differences(
