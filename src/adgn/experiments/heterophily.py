@@ -55,8 +55,8 @@ DEFECTS = tuple(
 DIRECTIONS = (
     "Edges of these graphs have a direction, and on Chameleon and Squirrel it decides more than "
     "the method. The published rows do not all have the same one. Each measured row has that of "
-    "its published number where it is known, and otherwise that of most quoted rows, “out”; A-DGN is "
-    "there in all four. Compare methods within one direction."
+    "its published number where it is known, and otherwise that of most quoted rows, “out”; "
+    "A-DGN is there in all four. Compare methods within one direction."
 )
 CONDITIONS = (
     "Numbers at the names of methods lead to how their published values were measured in another "

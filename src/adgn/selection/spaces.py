@@ -10,6 +10,7 @@ from typing import Any
 from adgn._util.suggestions import unknown_name
 from adgn.nn import model_spec
 from adgn.selection.errors import SpaceError
+from adgn.tasks.authors import authors_space, has_authors_space
 from adgn.tasks.spaces import SearchSpace, compact_space, paper_spaces
 from adgn.training import ConfigError, resolve_config
 from adgn.training.tasks import task_entry
@@ -49,7 +50,7 @@ def resolve_space(
 
 
 def named_space(name: str, task: str, model: str) -> SearchSpace:
-    """The paper's grid of a model for a task, or a compact space around it.
+    """The paper's grid of a model for a task, a compact space around it, or the authors' settings.
 
     Example:
         >>> grid_size(named_space("paper", "diameter", "adgn"))
@@ -58,8 +59,15 @@ def named_space(name: str, task: str, model: str) -> SearchSpace:
     family, grids = task_entry(task).family, paper_spaces(model_spec(model).name)
     if name == "compact":
         return compact_space(task, model)
+    if name == "authors":
+        if family != "heterophily" or not has_authors_space(model):
+            raise SpaceError(
+                f"space='authors' is not there for {model!r} on {task!r}, but for the methods of "
+                "the paper's table of heterophilic graphs on these; use 'compact' or 'paper'"
+            )
+        return authors_space(task, model)
     if name != "paper":
-        unknown = unknown_name("space", name, ("paper", "compact"))
+        unknown = unknown_name("space", name, ("paper", "compact", "authors"))
         raise SpaceError(f"{unknown} Or give a .toml file.")
     if family not in grids:
         raise SpaceError(
