@@ -30,6 +30,7 @@ _OWN: Mapping[str, SearchSpace] = {
     },
     "gat": {
         "optimizer.lr": [0.005, 0.01],
+        "model.num_layers": [2],  # it is the slowest of all
         "model.dropout": [0.0, 0.6],
         "model.heads": [8],
         "model.act": ["elu"],

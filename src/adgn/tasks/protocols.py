@@ -22,11 +22,12 @@ Features = Literal["as stored", "rows sum to 1"]
 
 @dataclass(frozen=True)
 class Stopping:
-    """At most so many epochs, and how many without a better validation score end a run."""
+    """At most so many passes over the data; a run ends after `patience` epochs without a gain."""
 
-    max_epochs: int
+    max_passes: int
     patience: int | None
     monitor: str
+    split: Literal["train", "val", "test"] = "val"
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,10 @@ _QUOTED = Conditions(
 )
 _UNKNOWN_RUN = replace(_QUOTED, direction=None, features=None, stopping=None)
 _REWIRED = Conditions(graph="reached part", splits="random", features=None)
+# The patience is counted in hundreds of passes.
+_TREES = Conditions(
+    direction="in", splits="generated", stopping=Stopping(50_000, 20, "accuracy", "train")
+)
 _FLAG = (
     "The released code makes the graph undirected where its flag `undirected` is off and leaves "
     "it directed where it is on."
@@ -161,8 +166,8 @@ _TABLES: Mapping[str, tuple[_Shared, _Rows]] = {
         },
     ),
     "tree_neighbors_match": (
-        (_ALON, Conditions(direction="in", splits="generated")),
-        {"A-DGN": (_OWN, Conditions(direction="in", splits="generated"), ())},
+        (_ALON, _TREES),
+        {"A-DGN": (_OWN, _TREES, ())},
     ),
 }
 
@@ -228,7 +233,12 @@ def conditions_of(config: "TrainConfig") -> Conditions:
         direction=heard,  # type: ignore[arg-type]  # one of the model's options
         splits=splits,
         features="rows sum to 1" if getattr(task, "normalize", False) else "as stored",
-        stopping=Stopping(loop.max_epochs, stopping.patience, stopping.monitor),
+        stopping=Stopping(
+            loop.max_epochs * loop.passes_per_epoch,
+            stopping.patience,
+            stopping.monitor,
+            stopping.split,
+        ),
     )
 
 
@@ -262,6 +272,9 @@ FEATURE_WORDS: Mapping[Features | None, str] = {
 }
 
 
+_MONITORS = {"log10_mse_paper": "error"}
+
+
 def stopping_words(stopping: Stopping | None) -> str:
     """Early stopping in words.
 
@@ -271,10 +284,12 @@ def stopping_words(stopping: Stopping | None) -> str:
     """
     if stopping is None:
         return "not known"
-    patience = "no" if stopping.patience is None else str(stopping.patience)
-    monitor = stopping.monitor.replace("_", " ")
-    words = f"at most {stopping.max_epochs} epochs, patience {patience}"
-    return words if stopping.patience is None else f"{words} on the validation {monitor}"
+    words = f"at most {stopping.max_passes} epochs"
+    if stopping.patience is None:
+        return f"{words}, no early stopping"
+    monitor = _MONITORS.get(stopping.monitor, stopping.monitor.replace("_", " "))
+    split = {"val": "validation"}.get(stopping.split, stopping.split)
+    return f"{words}, patience {stopping.patience} on the {split} {monitor}"
 
 
 def direction_sentence(published: Conditions | None, measured: Conditions) -> str | None:
