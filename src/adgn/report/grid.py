@@ -191,7 +191,7 @@ def _grid(table: TableResults, group: Group, caption: str, corner: str) -> Grid:
         values = (quoted.values.get(column.key) for column in columns)
         label = f"{quoted.title} (published)"
         lines = [
-            replace(line, mark=marks.get(label, ""))
+            replace(line, mark=marks.get(quoted.title, ""))
             for line in _line("quoted", label, form, values)
         ]
         for extra in extras if lines else ():
@@ -211,8 +211,7 @@ def _notes(table: TableResults, columns: tuple[Column, ...]) -> tuple[Note, ...]
             texts.setdefault(" ".join(row.notes), []).append(row.title)
     for quoted in experiment.quoted:
         if quoted.notes and any(column.key in quoted.values for column in columns):
-            label = f"{quoted.title} (published)"
-            texts.setdefault(" ".join(quoted.notes), []).append(label)
+            texts.setdefault(" ".join(quoted.notes), []).append(quoted.title)
     return tuple(
         Note(str(number), tuple(methods), text)
         for number, (text, methods) in enumerate(texts.items(), start=1)
