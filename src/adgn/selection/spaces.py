@@ -10,7 +10,7 @@ from typing import Any
 from adgn._util.suggestions import unknown_name
 from adgn.nn import model_spec
 from adgn.selection.errors import SpaceError
-from adgn.tasks.authors import authors_space, has_authors_space
+from adgn.tasks.published_settings import authors_space, has_authors_space
 from adgn.tasks.spaces import SearchSpace, compact_space, paper_spaces
 from adgn.training import ConfigError, resolve_config
 from adgn.training.tasks import task_entry

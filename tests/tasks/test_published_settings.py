@@ -6,7 +6,7 @@ from adgn.nn import available_models
 from adgn.selection import named_space
 from adgn.selection.errors import SpaceError
 from adgn.selection.spaces import check_space
-from adgn.tasks.authors import authors_space, has_authors_space
+from adgn.tasks.published_settings import authors_space, has_authors_space
 from adgn.training import resolve_config
 
 MODELS = [name for name in available_models() if has_authors_space(name)]
