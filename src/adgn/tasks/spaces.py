@@ -161,9 +161,9 @@ def register_space(model: str, family: str, space: SearchSpace, source: str = ""
 
     Example:
         >>> from adgn.selection import named_space
-        >>> register_space("sgc", "property", {"model.num_layers": [2, 4]}, "the SGC paper")
-        >>> paper_spaces("sgc")["property"].source
-        'the SGC paper'
+        >>> register_space("my-method", "property", {"model.num_layers": [2, 4]}, "my paper")
+        >>> paper_spaces("my-method")["property"].source
+        'my paper'
     """
     _REGISTERED.setdefault(model, {})[family] = GridSource(copy.deepcopy(space), source)
 
