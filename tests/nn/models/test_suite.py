@@ -32,7 +32,10 @@ class Case:
         per_layer = self.hops_per_layer
         if per_layer is None:
             per_layer = model_spec(self.name).hops_per_layer
-        everywhere = per_layer is None or "pair" in f"{self.options.get('norm')}{self.options.get('block_norm')}"
+        everywhere = (
+            per_layer is None
+            or "pair" in f"{self.options.get('norm')}{self.options.get('block_norm')}"
+        )
         return None if everywhere else layers * per_layer + self.more_hops
 
     def build(self, *, level="node", hidden=6, num_layers=3, **options):

@@ -38,10 +38,11 @@ class PairNormOptions(GraphStackOptions):
     time="nd^2 + md",
     options=PairNormOptions,
     note="Means are over all nodes of a graph, so a node hears all others a little; of a batch "
-    "each graph has its own. The authors normalise the adjacency by rows; here, as in the published "
-    "row of the heterophily table, it is GCN's operator. Their last layer is a graph convolution "
-    "without PairNorm, ours the readout; their dropout is before each layer, ours before the first "
-    "and after the last. Other stacks of layers have PairNorm after the activation: `norm='pair'`.",
+    "each graph has its own. The authors normalise the adjacency by rows; here, as in the "
+    "published row of the heterophily table, it is GCN's operator. Their last layer is a graph "
+    "convolution without PairNorm, ours the readout; their dropout is before each layer, ours "
+    "before the first and after the last. Other stacks of layers have PairNorm after the "
+    "activation: `norm='pair'`.",
 )
 class PairNormGCN(Model):
     """Graph convolutional network with PairNorm before each activation."""

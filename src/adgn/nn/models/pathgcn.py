@@ -53,11 +53,12 @@ class PathPropagation(Diffusion):
         """The states after each layer; while training on walks that all layers share."""
         drawn = self._draw(operator) if self.training and self.length > 1 else None
         first = x
-        for along, lin in zip(self.along, self.lins, strict=True):
-            mixed, reached = along[0] * x, x
-            for step in range(1, self.length):
-                reached = operator @ reached if drawn is None else drawn[step - 1] @ x  # type: ignore[operator]
-                mixed = mixed + along[step] * reached
+        for along, lin in zip(self.along.unbind(), self.lins, strict=True):
+            own, *weights = along.unbind()
+            mixed, reached = own * x, x
+            for step, weight in enumerate(weights):
+                reached = operator @ reached if drawn is None else drawn[step] @ x
+                mixed = mixed + weight * reached
             x = self.alpha * first + (1 - self.alpha) * self.activate(lin(mixed))
             yield x
 
@@ -91,11 +92,12 @@ class PathPropagation(Diffusion):
     time="nd^2 + S \\min(pn, m) d",
     options=PathGCNOptions,
     note="$p$ is `walks`, $S$ is `length`; the receptive field is that of length 5. While "
-    "training, walks are drawn anew in each step, from torch's generator as for dropout, so that a "
-    "run's seed decides them. Otherwise the expectation over all walks, $(\\mathbf{D}^{-1} \\mathbf{A})^s "
-    "\\mathbf{X}$, takes their place: nothing is drawn. A walk goes to where a node listens, with "
-    "probabilities as the edges' weights, and ends at a node without edges. The weights along "
-    "walks begin as those of a torch convolution do; the authors' start is not known to us.",
+    "training, walks are drawn anew in each step, from torch's generator as for dropout, so that "
+    "a run's seed decides them. Otherwise the expectation over all walks, $(\\mathbf{D}^{-1} "
+    "\\mathbf{A})^s \\mathbf{X}$, takes their place: nothing is drawn. A walk goes to where a "
+    "node listens, with probabilities as the edges' weights, and ends at a node without edges. "
+    "The weights along walks begin as those of a torch convolution do; the authors' start is not "
+    "known to us.",
 )
 class PathGCN(Model):
     r"""[pathGCN](https://proceedings.mlr.press/v162/eliasof22a.html): learned weights along walks.
