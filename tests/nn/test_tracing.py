@@ -22,6 +22,7 @@ PHIS = {
     "gine": {"edge_dim": 3},
     "gat with edge features": {"edge_dim": 3},
 }
+INTERRUPTING = {"grand", "h2gcn"}  # a solver of another package; pairs that depend on the graph
 EVERY_PHI = pytest.mark.parametrize("phi", PHIS)
 TRACE = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
 # Dynamo itself looks at the gradients of tensors that have none.
@@ -160,9 +161,9 @@ def test_a_sparse_matrix_is_not_traced():
 
 @COMPILE
 @TRACE
-@pytest.mark.parametrize("name", sorted(set(available_models()) - {"grand"}))
+@pytest.mark.parametrize("name", sorted(set(available_models()) - INTERRUPTING))
 def test_networks_compile_export_and_trace(name):
-    model, (x, graph) = build_model(name, 8, 4, 2, 2), example("sum")
+    model, (x, graph) = build_model(name, 8, 4, 2, 2).eval(), example("sum")
     expected = model(x, graph)
     torch.testing.assert_close(compiled(model)(x, graph), expected)
     torch.testing.assert_close(torch.export.export(model, (x, graph)).module()(x, graph), expected)
@@ -170,10 +171,27 @@ def test_networks_compile_export_and_trace(name):
 
 
 @COMPILE
-def test_grand_interrupts_the_compiled_graph():
-    model, (x, graph) = build_model("grand", 8, 4, 2, 2), example("sum")
+@pytest.mark.parametrize("name", sorted(INTERRUPTING))
+def test_some_networks_interrupt_the_compiled_graph(name):
+    model, (x, graph) = build_model(name, 8, 4, 2, 2), example("sum")
     torch._dynamo.reset()
     torch.testing.assert_close(torch.compile(model, backend="eager")(x, graph), model(x, graph))
+
+
+@TRACE
+def test_pairs_of_nodes_cannot_be_traced():
+    model, inputs = build_model("h2gcn", 8, 4, 2, 2), example("sum")
+    for trace in (torch.jit.trace, torch.export.export):
+        with pytest.raises(ValueError, match="depend on the graph, so this model cannot be traced"):
+            trace(model, inputs)
+
+
+@COMPILE
+@TRACE
+def test_random_walks_cannot_be_traced():
+    model, inputs = build_model("pathgcn", 8, 4, 2, 2), example("sum")
+    with pytest.raises(ValueError, match=r"cannot be traced.*call model.eval\(\) first"):
+        torch.jit.trace(model, inputs)
 
 
 @COMPILE

@@ -1,5 +1,7 @@
 """Many small graphs, prepared once; a batch of them is a few index operations."""
 
+from collections.abc import Callable, Hashable
+
 import torch
 from torch import Tensor
 
@@ -15,8 +17,6 @@ from adgn.graph.operator import (
     lazy_property,
     outside_transforms,
 )
-
-_Kind = tuple[Normalization, torch.dtype, OperatorDirection]
 
 
 class GraphBlocks:
@@ -65,7 +65,7 @@ class GraphBlocks:
             )
         self._edge_order = torch.argsort(graph_of_edge[0], stable=True)
         self._edge_count = torch.bincount(graph_of_edge[0], minlength=len(self))
-        self._operators: dict[_Kind, SparseOperator] = {}
+        self._operators: dict[Hashable, SparseOperator] = {}
 
     def __len__(self) -> int:
         return self.node_ptr.numel() - 1
@@ -82,9 +82,9 @@ class GraphBlocks:
         direction: OperatorDirection = "in",
     ) -> SparseOperator:
         """The operator of all graphs together."""
-        key = (normalization, dtype, direction)
-        if key not in self._operators:
-            whole = graph_operator(
+
+        def build() -> SparseOperator:
+            return graph_operator(
                 self.edge_index,
                 self.edge_weight,
                 num_nodes=self.num_nodes,
@@ -92,6 +92,13 @@ class GraphBlocks:
                 direction=direction,
                 like=torch.empty(0, dtype=dtype, device=self.edge_index.device),
             )
+
+        return self.kept((normalization, dtype, direction), build)
+
+    def kept(self, key: Hashable, build: Callable[[], SparseOperator]) -> SparseOperator:
+        """What `build` makes of all graphs, a block-diagonal operator, made once for this key."""
+        if key not in self._operators:
+            whole = build()
             _ = whole.transposed_value  # now, so that no batch has to turn values over
             self._operators[key] = whole
         return self._operators[key]
@@ -142,7 +149,7 @@ class SelectedGraphs:
         positions = torch.arange(self.num_nodes, device=graphs.device)
         # index_select throughout: plain indexing takes three times as long on long vectors.
         self.node_index = positions - self._shift.index_select(0, self.batch)
-        self._operators: dict[_Kind, SparseOperator] = {}
+        self._operators: dict[Hashable, SparseOperator] = {}
 
     def __len__(self) -> int:
         return self.graphs.numel()
@@ -159,10 +166,14 @@ class SelectedGraphs:
         direction: OperatorDirection = "in",
     ) -> SparseOperator:
         """The operator of the batch, put together when first asked for."""
-        key = (normalization, dtype, direction)
+        kind = (normalization, dtype, direction)
+        return self.rows_of(kind, lambda: self.blocks.operator(*kind))
+
+    def rows_of(self, key: Hashable, build: Callable[[], SparseOperator]) -> SparseOperator:
+        """The batch's part of a block-diagonal operator of all graphs, which is made once."""
         if key not in self._operators:
             with outside_transforms(self.node_ptr):
-                self._operators[key] = self._operator(self.blocks.operator(*key))
+                self._operators[key] = self._operator(self.blocks.kept(key, build))
         return self._operators[key]
 
     def _operator(self, whole: SparseOperator) -> SparseOperator:

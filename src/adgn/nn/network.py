@@ -92,8 +92,9 @@ class GraphNetwork(nn.Module):
         out_channels: Outputs per node or graph.
         propagation: A module called as `propagation(x, edge_index, edge_weight)` (and
             `edge_attr` where edge features are given) that maps states `[N, d]` to states
-            `[N, d]`. An attribute `edge_dim = None` says that it reads no edge features, and
-            `reads_batch = True` that it is also called with `batch` and `batch_size`.
+            `[N, d]`. An attribute `edge_dim = None` says that it reads no edge features,
+            `reads_batch = True` that it is also called with `batch` and `batch_size`, and
+            `out_channels` that its states have another size than `d`.
         level: `"node"`: one output per node; `"graph"`: one per graph.
         encoder: `"linear"` (no activation); `"linear_no_bias"`; `"embedding"`: the sum of an
             embedding of each of the node's integers; or `"none"`: the features are the states.
@@ -171,7 +172,8 @@ class GraphNetwork(nn.Module):
         elif encoder != "none":
             self.encoder = nn.Linear(in_channels, hidden_channels, bias=encoder == "linear")
         self.propagation = propagation
-        read = hidden_channels if level == "node" else len(_POOLS) * hidden_channels
+        self.state_channels: int = getattr(propagation, "out_channels", hidden_channels)
+        read = self.state_channels if level == "node" else len(_POOLS) * self.state_channels
         if readout == "none" and out_channels != read:
             raise ValueError(f"readout='none' gives {read} outputs; set out_channels={read}")
         self.readout = _build_readout(readout, read, out_channels)
@@ -216,7 +218,7 @@ class GraphNetwork(nn.Module):
         batch_size: int | None = None,
         edge_attr: Tensor | None = None,
     ) -> Tensor:
-        """The last states of all nodes, `[N, hidden_channels]`; arguments as in `forward`."""
+        """The last states of all nodes, `[N, state_channels]`; arguments as in `forward`."""
         self._check_batch_given(batch)  # before the work of all layers
         if edge_attr is not None and getattr(self.propagation, "edge_dim", edge_attr) is None:
             raise unused_edge_features(type(self).__name__)
@@ -259,14 +261,14 @@ class GraphNetwork(nn.Module):
     def read(
         self, states: Tensor, batch: Tensor | None = None, batch_size: int | None = None
     ) -> Tensor:
-        """The outputs from the last states, `[N, hidden_channels]`; arguments as in `forward`."""
+        """The outputs from the last states, `[N, state_channels]`; arguments as in `forward`."""
         output: Tensor = self.readout(self.pool(states, batch, batch_size))
         return output
 
     def pool(
         self, states: Tensor, batch: Tensor | None = None, batch_size: int | None = None
     ) -> Tensor:
-        """What the readout reads: the states, at graph level `[graphs, 3 * hidden_channels]`."""
+        """What the readout reads: the states, at graph level `[graphs, 3 * state_channels]`."""
         self._check_batch_given(batch)
         if batch is not None and self.level == "graph":
             check_batch(batch, states.size(-2), states, batch_size)
@@ -286,6 +288,11 @@ class GraphNetwork(nn.Module):
         for part in self.modules():
             if part is not self and hasattr(part, "reset_parameters"):
                 part.reset_parameters()  # type: ignore[operator]
+
+    def undecayed_parameters(self) -> list[nn.Parameter]:
+        """The parameters without weight decay: those that a part names in its `undecayed`."""
+        parts = ((part, getattr(part, "undecayed", ())) for part in self.modules())
+        return [getattr(part, name) for part, names in parts for name in names]
 
     def parameter_counts(self) -> dict[str, int]:
         """Trainable numbers per part: `encoder`, `propagation`, `readout` and `total`."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field, StrictBool, StrictInt
 
 from adgn.data.node_datasets import NODE_DATASETS
+from adgn.tasks.authors import NODE_DEPTHS
 from adgn.tasks.published import published_for
 from adgn.training.config import TaskConfig
 from adgn.training.tasks import (
@@ -170,7 +171,7 @@ _TWENTY_THIRTY: Mapping[str, Any] = {
         "loop": {"max_epochs": 10000},
         "seed": 1978873828,
     },
-    "model_defaults": {"adgn": {"phi": "gcn", "epsilon": 0.1, "gamma": 0.1}},
+    "model_defaults": {"adgn": {"phi": "gcn", "epsilon": 0.1, "gamma": 0.1}, **NODE_DEPTHS},
     "seeds": (1978873828, 3780411061, 1201489814, 2805583900, 594910111),
     "splits": _paper_splits,
     "per_split": True,
@@ -190,7 +191,7 @@ _HETEROPHILIC: Mapping[str, Any] = {
         "loop": {"max_epochs": 1500},
         "seed": 0,
     },
-    "model_defaults": {"adgn": {"phi": "sum", "epsilon": 0.1, "gamma": 0.1}},
+    "model_defaults": {"adgn": {"phi": "sum", "epsilon": 0.1, "gamma": 0.1}, **NODE_DEPTHS},
     "splits": lambda settings: 10,
     # On small graphs dropout, depth and step size decide; what matters least has one value.
     "compact": {

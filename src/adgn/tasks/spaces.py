@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from adgn.nn import ModelOptions, model_spec
+from adgn.tasks.authors import ELSEWHERE, FEW_ROUNDS, HETEROPHILY
 from adgn.training.config import ModelConfig
 from adgn.training.tasks import task_entry
 
@@ -161,9 +162,9 @@ def register_space(model: str, family: str, space: SearchSpace, source: str = ""
 
     Example:
         >>> from adgn.selection import named_space
-        >>> register_space("sgc", "property", {"model.num_layers": [2, 4]}, "the SGC paper")
-        >>> paper_spaces("sgc")["property"].source
-        'the SGC paper'
+        >>> register_space("my-method", "property", {"model.num_layers": [2, 4]}, "my paper")
+        >>> paper_spaces("my-method")["property"].source
+        'my paper'
     """
     _REGISTERED.setdefault(model, {})[family] = GridSource(copy.deepcopy(space), source)
 
@@ -226,18 +227,30 @@ _AFTER: Mapping[str, tuple[SearchSpace, str]] = {
 _FEWER: Mapping[str, SearchSpace] = {
     "trees": {"model.epsilon": [0.1], "model.act": ["tanh", "relu"]}
 }
+
+
+def _with_options(model: str, values: SearchSpace) -> SearchSpace:
+    """Those of the values that are sizes, of the optimiser, or of an option that the model has."""
+    options = model_spec(model).options.model_fields
+    sizes = ("model.num_layers", "model.hidden_channels")
+    return {
+        key: list(FEW_ROUNDS.get(model, given)) if key == "model.num_layers" else given
+        for key, given in values.items()
+        if key.startswith("optimizer.") or key in sizes or key.removeprefix("model.") in options
+    }
+
+
 for _model, (_own_values, _where) in _AFTER.items():
     for _family, (_shared, _) in _GRIDS.items():
-        _options = model_spec(_model).options.model_fields
-        _values = {**_shared, **_own_values, **_FEWER.get(_family, {})}
-        _values = {
-            key: values
-            for key, values in _values.items()
-            if key.startswith("optimizer.")
-            or key in ("model.num_layers", "model.hidden_channels")
-            or key.removeprefix("model.") in _options
-        }
+        _values = _with_options(_model, {**_shared, **_own_values, **_FEWER.get(_family, {})})
         register_space(_model, _family, _values, f"{_where}; sizes: {_TABLES[_family]}")
+for _model, _spaces in HETEROPHILY.items():
+    for _family, (_shared, _) in _GRIDS.items():
+        if _family == "heterophily":
+            register_space(_model, _family, _spaces.grid, _spaces.source)
+            continue
+        _values = _with_options(_model, {**_shared, **ELSEWHERE[_model]})
+        register_space(_model, _family, _values, f"chosen here; sizes: {_TABLES[_family]}")
 
 # For tasks of a user's own: nothing is known but that these matter.
 _USUAL: SearchSpace = {
@@ -264,6 +277,8 @@ def compact_space(task: str, model: str) -> SearchSpace:
         [1.0, 0.1]
     """
     entry, spec, grids = task_entry(task), model_spec(model), paper_spaces(model)
+    if entry.family == "heterophily" and model in HETEROPHILY:
+        return copy.deepcopy(HETEROPHILY[model].compact)
     if spec.options.model_fields["readout"].default == "ridge":
         # Nothing is trained: no learning rates, and sizes of its own.
         grid = grids[entry.family if entry.family in grids else "benchmarks"].space
@@ -274,6 +289,8 @@ def compact_space(task: str, model: str) -> SearchSpace:
         for key, values in given.items()
         if not key.startswith("model.") or key in _SHARED_OPTIONS
     }
+    if "model.num_layers" in shared and model in FEW_ROUNDS:
+        shared["model.num_layers"] = list(FEW_ROUNDS[model])
     if entry.family in grids:
         grid = {k: values for k, values in grids[entry.family].space.items() if k not in shared}
     else:  # of the paper's tasks property prediction is the nearest

@@ -208,7 +208,7 @@ def prepare(
                 f"({str(error).partition(chr(10))[0]})"
             ) from error
     mode = objective.modes[monitor]
-    optimizer = build_optimizer(model.parameters(), config.optimizer)
+    optimizer = build_optimizer(model.parameters(), config.optimizer, model.undecayed_parameters())
     stopping, loop = config.stopping, config.loop
     trainer = Trainer(
         model,

@@ -188,7 +188,8 @@ class ADGN(Model):
         block_mlp: The activation of an MLP after the updates of each block; `None`: no MLP. With
             `act=None` the updates of a block are linear, and only the MLPs are not.
         block_residual: Whether a block adds to its input.
-        block_norm: The normalisation after each block: `"none"`, `"layer"` or `"batch"`.
+        block_norm: The normalisation after each block: `"none"`, `"layer"`, `"batch"`, `"pair"` or
+            `"pair-si"`.
         level: `"node"` or `"graph"`.
         encoder: `"linear"`, `"linear_no_bias"`, `"embedding"` or `"none"`.
         readout: `"linear"`, `"linear_no_bias"`, `"mlp"`, `"ridge"` or `"none"`.
