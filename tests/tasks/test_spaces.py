@@ -79,6 +79,21 @@ def test_a_compact_space_keeps_a_model_s_own_settings():
     assert "model.gamma" not in compact_space("texas", "gcn")
 
 
+def test_authors_settings_for_a_graph_come_first_in_its_compact_space():
+    first = {key: values[0] for key, values in compact_space("cornell", "ggcn").items()}
+    assert first == {
+        "optimizer.lr": 0.01,
+        "optimizer.weight_decay": 1e-3,
+        "model.num_layers": 6,
+        "model.hidden_channels": 16,
+        "model.dropout": 0.5,
+        "model.decay": 0.7,
+        "model.direction": "out",
+    }
+    grid = paper_spaces("ggcn")["heterophily"].space
+    assert all(value in grid[key] for key, value in first.items())
+
+
 @pytest.fixture
 def own_task():
     """Registers a task with these options of `register_task`."""
