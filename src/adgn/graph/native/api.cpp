@@ -10,6 +10,7 @@
 #endif
 
 #include "integrate.hpp"
+#include "neighbourhood.hpp"
 #include "parallel.hpp"
 #include "partition.hpp"
 #include "pattern.hpp"
@@ -52,7 +53,7 @@ int multiply(const adgn::Matrix<T>& matrix, Index rows, Index channels, const T*
 }  // namespace
 
 // Raised whenever a function below changes, so that a library of another build is recognised.
-ADGN_API int adgn_interface() { return 5; }
+ADGN_API int adgn_interface() { return 6; }
 ADGN_API const char* adgn_instruction_set() { return adgn::instruction_set(); }
 ADGN_API int adgn_use_instruction_set(const char* name) { return adgn::use_instruction_set(name); }
 ADGN_API void adgn_use_team(adgn::TeamRunner runner) { adgn::set_team_runner(runner); }
@@ -83,6 +84,16 @@ ADGN_API int adgn_transpose(const std::int32_t* rowptr, const std::int32_t* col,
                             Index columns, std::int32_t* rowptr_t, std::int32_t* col_t,
                             std::int32_t* order) {
     return guarded([&] { adgn::transpose(rowptr, col, rows, columns, rowptr_t, col_t, order); });
+}
+
+ADGN_API int adgn_count_at_edges(const std::int32_t* rowptr, const std::int32_t* col, Index nodes,
+                                 const Index* first, const Index* second, Index edges,
+                                 Index* triangles, Index* squares, Index* most, Index* lone,
+                                 int threads) {
+    return guarded([&] {
+        adgn::count_at_edges(rowptr, col, nodes, first, second, edges, triangles, squares, most,
+                             lone, threads);
+    });
 }
 
 ADGN_API void adgn_take_blocks(const std::int32_t* rowptr, const std::int32_t* col,

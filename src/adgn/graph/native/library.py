@@ -31,7 +31,7 @@ VARIABLE = "ADGN_BACKEND"
 LARGE = 2**23  # bytes: a few large pages; below, malloc itself keeps memory
 
 _FILE = "_kernels.dll" if sys.platform == "win32" else "_kernels.so"  # as setup.py names it
-_INTERFACE = 5  # the number that adgn_interface() in api.cpp returns
+_INTERFACE = 6  # the number that adgn_interface() in api.cpp returns
 _SUFFIX = {torch.float32: "float", torch.float64: "double"}
 DTYPES = tuple(_SUFFIX)
 
@@ -82,6 +82,9 @@ _PROTOTYPES: dict[str, list[Any]] = {
     "adgn_sort_entries": [c_void_p] * 2 + [c_int64] * 3 + [c_void_p] * 3 + [POINTER(c_int64)],
     "adgn_prefer_large_pages": [c_void_p, c_int64],
     "adgn_transpose": [c_void_p] * 2 + [c_int64] * 2 + [c_void_p] * 3,
+    "adgn_count_at_edges": [c_void_p] * 2 + [c_int64, c_void_p, c_void_p, c_int64]
+    + [c_void_p] * 4
+    + [c_int],
     "adgn_take_blocks": [c_void_p] * 4 + [c_int64] + [c_void_p] * 3,
     "adgn_check_pattern": [c_void_p] * 2 + [c_int64] * 3 + [c_void_p, c_int64, POINTER(c_int64)],
     "adgn_use_instruction_set": [c_char_p],
