@@ -152,7 +152,7 @@ def test_impossible_settings(wrong, message):
 
 
 def test_impossible_graphs():
-    with pytest.raises(ValueError, match="k=20 entries per column are more than .* 12 nodes"):
+    with pytest.raises(ValueError, match=r"k=20 entries per column are more than .* 12 nodes"):
         DIGL(k=20)(RANDOM)
     negative = EdgeGraph(torch.tensor([[0], [1]]), 2, torch.tensor([-1.0]))
     with pytest.raises(ValueError, match=r"edge_weight\[0\] = -1 is negative"):

@@ -33,14 +33,14 @@ def test_gains_are_the_differences_of_curvatures(graph, data, kind):
     pairs_k, pairs_l, gains = RicciFlow(graph_of(graph), kind).candidates(i, j)
     expected = {}
     for k in {*graph[i], i}:
-        for l in {*graph[j], j}:
-            if k != l and not graph.has_edge(k, l):
+        for other in {*graph[j], j}:
+            if k != other and not graph.has_edge(k, other):
                 joined = graph.copy()
-                joined.add_edge(k, l)
+                joined.add_edge(k, other)
                 gain = VALUE[kind](joined, i, j) - VALUE[kind](graph, i, j)
-                expected[frozenset((k, l))] = gain
+                expected[frozenset((k, other))] = gain
     found = {
-        frozenset((int(k), int(l))): g for k, l, g in zip(pairs_k, pairs_l, gains, strict=True)
+        frozenset((int(a), int(b))): g for a, b, g in zip(pairs_k, pairs_l, gains, strict=True)
     }
     assert len(found) == len(gains)  # each pair once
     assert found == pytest.approx(expected)

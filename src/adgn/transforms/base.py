@@ -4,7 +4,7 @@ import ast
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, TypeAlias, TypeVar, Union
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import torch
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -26,7 +26,8 @@ class EdgeGraph:
         normalized: Whether the weights are an operator already, which the method that follows
             applies as it is.
         fully_adjacent: Whether the last layer of the method that follows is on the complete graph.
-        kept: `[num_nodes]`, the numbers that the nodes had before, ascending; `None`: all are there.
+        kept: `[num_nodes]`, the numbers that the nodes had before, ascending; `None`: all are
+            there.
         report: What the transforms did, as numbers: `"sdrf.added"` and so on.
 
     Example:
@@ -133,9 +134,9 @@ class Transform(BaseModel, ABC):
         return {"name": self.name, **self.model_dump(mode="json")}
 
 
-TransformLike: TypeAlias = Union[
-    str, Mapping[str, Any], Transform, Sequence[Union[str, Mapping[str, Any], Transform]], None
-]
+TransformLike: TypeAlias = (
+    str | Mapping[str, Any] | Transform | Sequence[str | Mapping[str, Any] | Transform] | None
+)
 _TRANSFORMS: Registry[type[Transform]] = Registry("transform", "transform")
 Kind = TypeVar("Kind", bound=type[Transform])
 

@@ -131,8 +131,8 @@ def balanced_forman_curvature(
         + \frac{|\sharp^i_\square| + |\sharp^j_\square|}{\gamma_{\max}\, d_{\max}}
     $$
 
-    with $\sharp_\Delta$ the common neighbours, $\sharp^i_\square$ the neighbours of $i$ on a 4-cycle
-    through the edge without diagonal, and $\gamma_{\max}$ the largest number of such cycles
+    with $\sharp_\Delta$ the common neighbours, $\sharp^i_\square$ the neighbours of $i$ on a
+    4-cycle through the edge without diagonal, and $\gamma_{\max}$ the largest number of such cycles
     through one node of $\sharp^i_\square$ or $\sharp^j_\square$; without such cycles the last term
     is 0. It is above −2.
 

@@ -37,9 +37,9 @@ class DIGL(Transform):
     Of each column the $k$ largest entries, or all entries of at least `threshold`, stay, divided by
     their sum. With `undirected` the result is $(\mathbf{S} + \mathbf{S}^\top) / 2$ of that.
 
-    The weights that a node hears are 1 in sum already. So the method that follows takes them as they
-    are, in place of the operator that it would make, with no second normalisation and no further
-    self loops; `normalize=True` leaves the weights to its normalisation.
+    The weights that a node hears are 1 in sum already. So the method that follows takes them as
+    they are, in place of the operator that it would make, with no second normalisation and no
+    further self loops; `normalize=True` leaves the weights to its normalisation.
 
     Up to 5,000 nodes the matrix is solved for, dense. Above, columns are worked out in blocks by
     the power series of $\hat{\mathbf{A}}$, whose truncation changes no entry by more than

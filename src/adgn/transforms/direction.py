@@ -61,8 +61,8 @@ class FullyAdjacent(Transform):
     r"""The last layer on the complete graph ([Alon & Yahav](https://arxiv.org/abs/2006.05205)).
 
     $$
-    \hat{\mathbf{Y}} = \mathbf{X}^L \mathbf{W}_{\mathrm{self}}^\top +
-        \tfrac{1}{n} \mathbf{1}\mathbf{1}^\top \mathbf{X}^L \mathbf{W}^\top + \mathbf{1}\mathbf{b}^\top
+    \hat{\mathbf{Y}} = \mathbf{X}^L \mathbf{W}_{\mathrm{self}}^\top + \tfrac{1}{n}
+        \mathbf{1}\mathbf{1}^\top \mathbf{X}^L \mathbf{W}^\top + \mathbf{1}\mathbf{b}^\top
     $$
 
     The edges stay as they are: all layers of the method before the last one see them. The last

@@ -182,11 +182,7 @@ class RicciFlow:
         adjacent.
         """
         around = _Around(self.graph, i, j)
-        ks, ls, gains = [], [], []
-        for k, l, gain in around.gains(self.kind):
-            ks.append(k)
-            ls.append(l)
-            gains.append(gain)
+        ks, ls, gains = zip(*around.gains(self.kind), strict=True)
         return np.concatenate(ks), np.concatenate(ls), np.concatenate(gains)
 
 
