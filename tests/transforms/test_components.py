@@ -2,13 +2,12 @@
 
 import networkx
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 
 from adgn.transforms import EdgeGraph, LargestComponent
 from tests.graphs import graphs
 
 
-@settings(deadline=None)
 @given(graphs())
 def test_components_are_those_of_networkx(graph):
     edges, nodes = graph.edge_index, graph.num_nodes
@@ -33,7 +32,6 @@ def test_the_released_kind_follows_edges_from_the_smallest_node():
     assert LargestComponent(kind="strong")(graph).num_nodes == 1
 
 
-@settings(deadline=None, max_examples=40)
 @given(graphs())
 def test_the_released_kind_is_the_largest_set_that_one_node_reaches(graph):
     other = networkx.DiGraph(graph.edge_index.t().tolist())

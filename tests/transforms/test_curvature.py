@@ -4,7 +4,7 @@ import networkx
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from adgn.graph import set_backend
@@ -77,7 +77,6 @@ def test_the_released_code_computes_something_else(graph, edge, definition, rele
     assert value_at(graph, *edge, "released") == pytest.approx(released)
 
 
-@settings(deadline=None, max_examples=150)
 @given(simple_graphs())
 def test_the_definition_by_counting(graph):
     expected = torch.tensor([by_counting(graph, *edge) for edge in graph.edges()])
@@ -85,7 +84,6 @@ def test_the_definition_by_counting(graph):
     assert bool((curvature(graph) > -2).all())
 
 
-@settings(deadline=None, max_examples=60)
 @given(simple_graphs())
 def test_the_released_variant_by_its_matrices(graph):
     expected = torch.tensor([as_code(graph, *edge) for edge in graph.edges()])
@@ -93,7 +91,6 @@ def test_the_released_variant_by_its_matrices(graph):
 
 
 @needs_native
-@settings(deadline=None, max_examples=40)
 @given(simple_graphs(14))
 def test_native_counts_are_those_of_sparse_products(graph):
     source, target = edges_of(graph).numpy()
@@ -126,7 +123,6 @@ def test_a_node_with_many_neighbours_is_counted_in_pieces(monkeypatch):
     np.testing.assert_array_equal(count_at_edges(simple, simple.first, simple.second), whole)
 
 
-@settings(deadline=None, max_examples=60)
 @given(simple_graphs(), st.data(), st.sampled_from(["definition", "released"]))
 def test_after_a_change_only_edges_near_it_are_worked_out(graph, data, kind):
     flow = RicciFlow(EdgeGraph(edges_of(graph), len(graph)), kind)

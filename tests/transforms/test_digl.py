@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from adgn.transforms import DIGL, EdgeGraph, Undirected
@@ -66,7 +66,6 @@ def test_near_the_limits_it_is_near_the_identity():
         np.testing.assert_allclose(dense(DIGL(**limit, k=12)(RANDOM)), np.eye(12), atol=1e-6)
 
 
-@settings(deadline=None, max_examples=30)
 @given(graphs(), st.integers(1, 4), st.sampled_from(METHODS))
 def test_columns_sum_to_one_and_have_k_entries(graph, k, method):
     edge_index, nodes = graph.edge_index, graph.num_nodes

@@ -4,7 +4,7 @@ import networkx
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from adgn.transforms import SDRF, EdgeGraph, balanced_forman_curvature
@@ -24,7 +24,6 @@ def lowest(graph):
     return float(found[~found.isnan()].min())
 
 
-@settings(deadline=None, max_examples=60)
 @given(simple_graphs(8), st.data(), st.sampled_from(["definition", "released"]))
 def test_gains_are_the_differences_of_curvatures(graph, data, kind):
     if not graph.number_of_edges():
@@ -46,7 +45,6 @@ def test_gains_are_the_differences_of_curvatures(graph, data, kind):
     assert found == pytest.approx(expected)
 
 
-@settings(deadline=None, max_examples=25)
 @given(
     simple_graphs(),
     st.integers(1, 12),

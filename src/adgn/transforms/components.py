@@ -97,12 +97,20 @@ def component_nodes(
 
 def _largest_followed(matrix: scipy.sparse.csr_matrix) -> NDArray[np.int64]:
     """What is reached from the smallest node that was not reached before, at its largest."""
-    remaining = np.ones(matrix.shape[0], dtype=bool)
-    largest = np.empty(0, dtype=np.int64)
-    while remaining.any():
-        start = int(remaining.argmax())
-        reached = breadth_first_order(matrix, start, return_predecessors=False)
+    # All nodes of a strong component reach the same: they are one node here, with a size.
+    count, label = connected_components(matrix, directed=True, connection="strong")
+    coo = matrix.tocoo()
+    ends = (label[coo.row], label[coo.col])
+    merged = scipy.sparse.coo_matrix((coo.data, ends), (count, count)).tocsr()
+    size = np.bincount(label)
+    remaining = np.ones(count, dtype=bool)
+    largest, most = np.empty(0, dtype=np.int64), 0
+    for start in label:  # by the smallest node of each
+        if not remaining[start]:
+            continue
+        reached = breadth_first_order(merged, start, return_predecessors=False)
         remaining[reached] = False  # they may be in an earlier component too
-        if len(reached) > len(largest):
-            largest = reached.astype(np.int64)
-    return np.sort(largest)
+        total = int(size[reached].sum())
+        if total > most:
+            largest, most = reached, total
+    return np.flatnonzero(np.isin(label, largest))
