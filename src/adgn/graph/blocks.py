@@ -18,6 +18,8 @@ from adgn.graph.operator import (
     outside_transforms,
 )
 
+_MADE_FROM_OPERATORS = ("laplacian", "skew")
+
 
 class GraphBlocks:
     """Many graphs side by side, from which batches are taken without sorting or normalising again.
@@ -29,6 +31,9 @@ class GraphBlocks:
         edge_index: `[2, E]`; the edges of all graphs, each node numbered among all nodes.
         node_ptr: `[graphs + 1]`; graph `g` has the nodes `node_ptr[g]` to `node_ptr[g + 1] - 1`.
         edge_weight: `[E]`, optional; of the dtype of the states that will be multiplied.
+        normalized: Whether the weights are an operator already. A layer that would normalise them
+            (by `"mean"`, `"sym"`, `"gcn"`, …) then gets them as they are, without further self
+            loops; `"laplacian"` and `"skew"`, which are made from an operator, are made from them.
 
     Example:
         >>> edges = torch.tensor([[0, 1, 2], [1, 0, 3]])  # graph 0: 0 ↔ 1, graph 1: 2 → 3
@@ -39,9 +44,15 @@ class GraphBlocks:
     """
 
     def __init__(
-        self, edge_index: Tensor, node_ptr: Tensor, edge_weight: Tensor | None = None
+        self,
+        edge_index: Tensor,
+        node_ptr: Tensor,
+        edge_weight: Tensor | None = None,
+        *,
+        normalized: bool = False,
     ) -> None:
         check_node_ptr(node_ptr)
+        self.normalized = normalized
         check_same_place("node_ptr", node_ptr, "edge_index", edge_index)
         check_edge_index(edge_index, int(node_ptr[-1]))
         self.node_ptr = node_ptr.long().clone(memory_format=torch.contiguous_format)
@@ -82,6 +93,8 @@ class GraphBlocks:
         direction: OperatorDirection = "in",
     ) -> SparseOperator:
         """The operator of all graphs together."""
+        if self.normalized and normalization not in _MADE_FROM_OPERATORS:
+            normalization = "none"
 
         def build() -> SparseOperator:
             return graph_operator(
@@ -115,7 +128,8 @@ class GraphBlocks:
     def to(self, device: torch.device | str) -> "GraphBlocks":
         """The same graphs on another device."""
         weight = None if self.edge_weight is None else self.edge_weight.to(device)
-        return GraphBlocks(self.edge_index.to(device), self.node_ptr.to(device), weight)
+        ends, starts = self.edge_index.to(device), self.node_ptr.to(device)
+        return GraphBlocks(ends, starts, weight, normalized=self.normalized)
 
 
 class SelectedGraphs:

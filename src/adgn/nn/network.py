@@ -17,6 +17,7 @@ from adgn.graph.checks import (
     check_choice,
     check_count,
     check_features,
+    check_flag,
     check_tensor,
 )
 from adgn.nn.registry import ModelOptions, ModelSpec, check_ridge, unused_edge_features
@@ -83,7 +84,13 @@ class GraphNetwork(nn.Module):
     $$
 
     At graph level the readout reads the sum, the maximum and the mean over a graph's nodes, next
-    to each other.
+    to each other. With `fully_adjacent` the readout of a node reads, next to its state, the mean of
+    all states of its graph, which is a last layer on the complete graph with a self term:
+
+    $$
+    \hat{\mathbf{Y}} = \mathbf{X}^L \mathbf{W}_{\mathrm{self}}^\top + \tfrac{1}{n} \mathbf{1}
+        \mathbf{1}^\top \mathbf{X}^L \mathbf{W}^\top + \mathbf{1} \mathbf{b}^\top
+    $$
 
     Args:
         in_channels: Features per node; with `encoder="embedding"` a list of how many values each
@@ -105,6 +112,8 @@ class GraphNetwork(nn.Module):
         dropout: The share of entries dropped, while training, of the first and of the last states.
         train_recurrent: Whether the weights of the propagation are trained; with `False` they stay
             as initialised. `readout="ridge"` needs `False`.
+        fully_adjacent: Whether the readout of nodes is on the complete graph. It takes $O(nd)$
+            time and memory.
 
     Shapes: features `[N, in_channels]`, dense or sparse CSR; a graph; edge weights `[E]`, graph
     numbers `[N]`, edge features `[E, F]` (all three optional) → `[N, out_channels]` or `[graphs,
@@ -135,6 +144,7 @@ class GraphNetwork(nn.Module):
         readout: str = "linear",
         dropout: float = 0.0,
         train_recurrent: bool = True,
+        fully_adjacent: bool = False,
     ) -> None:
         super().__init__()
         values = None if isinstance(in_channels, int) else tuple(in_channels)
@@ -149,6 +159,12 @@ class GraphNetwork(nn.Module):
         if not isinstance(dropout, int | float) or not 0 <= dropout < 1:
             raise ValueError(f"dropout={dropout!r} is not valid; it must be in [0, 1)")
         check_ridge(readout, train_recurrent, dropout)
+        check_flag("fully_adjacent", fully_adjacent)
+        if fully_adjacent and level == "graph":
+            raise ValueError(
+                "fully_adjacent=True has no meaning at level='graph', whose readout reads the mean "
+                "of all nodes already; leave it out"
+            )
         if (encoder == "embedding") != (values is not None):
             raise ValueError(
                 f"encoder={encoder!r} does not fit in_channels={values or in_channels}: an "
@@ -164,6 +180,7 @@ class GraphNetwork(nn.Module):
         self.hidden_channels = hidden_channels
         self.out_channels = out_channels
         self.level = level
+        self.fully_adjacent = fully_adjacent
         self.configuration: dict[str, Any] = {}  # the arguments of build_model, where it was used
         self.dropout = nn.Dropout(dropout)
         self.encoder: nn.Module | None = None
@@ -173,7 +190,7 @@ class GraphNetwork(nn.Module):
             self.encoder = nn.Linear(in_channels, hidden_channels, bias=encoder == "linear")
         self.propagation = propagation
         self.state_channels: int = getattr(propagation, "out_channels", hidden_channels)
-        read = self.state_channels if level == "node" else len(_POOLS) * self.state_channels
+        read = self.state_channels * (len(_POOLS) if level == "graph" else 1 + fully_adjacent)
         if readout == "none" and out_channels != read:
             raise ValueError(f"readout='none' gives {read} outputs; set out_channels={read}")
         self.readout = _build_readout(readout, read, out_channels)
@@ -268,13 +285,23 @@ class GraphNetwork(nn.Module):
     def pool(
         self, states: Tensor, batch: Tensor | None = None, batch_size: int | None = None
     ) -> Tensor:
-        """What the readout reads: the states, at graph level `[graphs, 3 * state_channels]`."""
+        """What the readout reads: the states, at graph level `[graphs, 3 * state_channels]`.
+
+        With `fully_adjacent` `[N, 2 * state_channels]`: each state and the mean of its graph's.
+        """
         self._check_batch_given(batch)
-        if batch is not None and self.level == "graph":
+        if batch is not None and (self.level == "graph" or self.fully_adjacent):
             check_batch(batch, states.size(-2), states, batch_size)
             batch = batch.long()
-            states = torch.cat([pool(states, batch, batch_size) for pool in _POOLS], dim=-1)
-        return states
+        if batch is not None and self.level == "graph":
+            return torch.cat([pool(states, batch, batch_size) for pool in _POOLS], dim=-1)
+        if not self.fully_adjacent:
+            return states
+        if batch is None:
+            mean = states.mean(dim=-2, keepdim=True).expand_as(states)
+        else:
+            mean = global_mean_pool(states, batch, batch_size).index_select(-2, batch)
+        return torch.cat([states, mean], dim=-1)
 
     def _check_batch_given(self, batch: Tensor | None) -> None:
         if self.level == "graph" and batch is None:

@@ -49,6 +49,12 @@ class ModelOptions(BaseModel):
         "`adgn`: randomised A-DGN)",
     )
 
+    fully_adjacent: bool = Field(
+        False,
+        description="the readout of a node also reads the mean of the last states of all nodes: a "
+        "last layer on the complete graph, with weights of its own for the node itself",
+    )
+
     @model_validator(mode="after")
     def _ridge_needs_fixed_weights(self) -> "ModelOptions":
         check_ridge(self.readout, self.train_recurrent, self.dropout)

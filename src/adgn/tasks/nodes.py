@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field, StrictBool, StrictInt
+from pydantic import Field, StrictBool, StrictInt, field_validator
 
 from adgn.data.node_datasets import NODE_DATASETS
 from adgn.tasks.authors import NODE_DEPTHS
@@ -21,6 +21,7 @@ from adgn.training.tasks import (
 if TYPE_CHECKING:  # what brings torch is imported where it is used: listing the tasks is quick
     import torch
     from torch import Tensor
+    from torch_geometric.data import Data
 
     from adgn.data import NodeSplit
     from adgn.training.batches import BatchSource, Split
@@ -45,38 +46,61 @@ class NodeConfig(TaskConfig):
     normalize: StrictBool = Field(
         default=False, description="divide the features of each node by their sum"
     )
+    transform: list[dict[str, Any]] = Field(
+        default_factory=list,
+        description='transforms of the graph before any method sees it, in order: a name, "sdrf", '
+        'with settings "sdrf:iterations=20", several "undirected | digl:k=32", or a list',
+    )
     root: str | None = Field(default=None, description='data root; "none": the usual one')
+
+    @field_validator("transform", mode="before")
+    @classmethod
+    def _transforms_by_name(cls, given: Any) -> Any:
+        if given is None or given == []:
+            return []
+        from adgn.transforms import resolve_transforms  # it brings torch
+
+        return [transform.settings() for transform in resolve_transforms(given)]
 
 
 def _size(config: "TrainConfig") -> TaskSize:
     task = NodeConfig.of(config)
     known = NODE_DATASETS[task.name]
     share = 1.0 if task.features == "dense" else 0.1  # of the features that are kept
-    data = 4.0 * share * known.nodes * known.features + 32.0 * known.edges
-    return TaskSize(data, known.nodes, known.edges, known.features, known.classes)
+    edges = known.edges
+    if task.transform:
+        from adgn.transforms import resolve_transforms  # it brings torch
+
+        for transform in resolve_transforms(task.transform):
+            edges = transform.expected_edges(known.nodes, edges)
+    data = 4.0 * share * known.nodes * known.features + 32.0 * edges
+    return TaskSize(data, known.nodes, edges, known.features, known.classes)
 
 
 def _build(config: "TrainConfig", device: "torch.device", progress: Progress | None) -> TaskData:
-    from adgn.data import load
+    from adgn.data import load, transformed
     from adgn.data.features import rows_sum_to_one
-    from adgn.training.batches import FullGraph
+    from adgn.training.batches import FullGraph, graph_as_given
 
     task = NodeConfig.of(config)
     reading = {"features": task.features, "largest_component": task.largest_component}
 
-    def read() -> Any:
+    def read() -> "Data":
         data = load(task.name, task.root, **reading)  # type: ignore[arg-type]
         if task.normalize:
             data.x = rows_sum_to_one(data.x)
-        return data.to(device)
+        return transformed(data, task.transform, root=task.root).to(device)
 
-    key = ("graph", task.name, task.root, *reading.values(), task.normalize, device)
-    data = cached_data(key, read)
+    about = (*reading.values(), task.normalize, str(task.transform))
+    data = cached_data(("graph", task.name, task.root, *about, device), read)
     split = _split(task, data)
     masks: dict[Split, Tensor] = {"train": split.train, "val": split.val, "test": split.test}
     number = data.get("node_id")  # of the nodes of a component
+    graph, weight = graph_as_given(
+        data.edge_index, data.get("edge_weight"), data.num_nodes, normalized=data.normalized
+    )
     sources: dict[Split, BatchSource] = {
-        name: FullGraph(data.x, data.edge_index, data.y, mask.to(device), node_id=number)
+        name: FullGraph(data.x, graph, data.y, mask.to(device), edge_weight=weight, node_id=number)
         for name, mask in masks.items()
     }
     classes = int(data.y.max()) + 1
@@ -88,6 +112,8 @@ def _build(config: "TrainConfig", device: "torch.device", progress: Progress | N
         sources=sources,
         constant=constant_scores(data.y[split.train], data.y[split.test], classes),
         notes=NODE_DATASETS[task.name].defects,
+        transforms=tuple(data.transform_notes),
+        fully_adjacent=data.fully_adjacent,
     )
 
 
@@ -141,8 +167,8 @@ def constant_scores(train: "Tensor", test: "Tensor", classes: int) -> dict[str, 
 
 def _published(config: "TrainConfig") -> PublishedValue | None:
     task = NodeConfig.of(config)
-    if task.largest_component:
-        return None  # other nodes than the paper's
+    if task.largest_component or task.transform:
+        return None  # another graph than the paper's
     if task.splits == "public" and NODE_DATASETS[task.name].splits not in ("geom-gcn", "file"):
         return None  # of heterophilic graphs the public splits are the paper's
     return published_for(config)

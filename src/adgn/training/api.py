@@ -296,6 +296,7 @@ def _result(
         constant=data.constant,
         published=task_entry(config.task.name).published(config),
         notes=data.notes,
+        transforms=data.transforms,
         parameters=prepared.model.parameter_counts(),
         model=prepared.model,
         run_dir=None if directory is None else directory.path,

@@ -96,6 +96,7 @@ def _states(model: ModelConfig, size: TaskSize) -> float:
     entries = float(size.nodes) * model.hidden_channels
     if model.options["readout"] == "ridge":  # no gradient, and the Gram matrix in double precision
         read = model.hidden_channels * (1.0 if size.level == "node" else 3.0)
+        read *= 2 if model.options["fully_adjacent"] else 1
         moments = _DOUBLE * _GRAM_COPIES * read * read
         # Of one graph the splits share their states; of many graphs those of all are remembered.
         known = min(_FLOAT * entries * _BATCHES, REMEMBERED_BYTES)
@@ -201,6 +202,9 @@ def build_network(config: "ModelConfig", data: "TaskData | TaskSize") -> GraphNe
         raise ValueError(
             f"model.encoder={encoder!r} does not fit the task: its features are {kind}"
         )
+    options = dict(config.options)
+    if getattr(data, "fully_adjacent", False):
+        options["fully_adjacent"] = True
     return build_model(
         config.name,
         data.in_channels if embeddings is None else embeddings,
@@ -208,5 +212,5 @@ def build_network(config: "ModelConfig", data: "TaskData | TaskSize") -> GraphNe
         data.out_channels,
         config.num_layers,
         level=data.level,
-        **config.options,
+        **options,
     )

@@ -11,6 +11,7 @@
 
 #include "edge_work.hpp"
 #include "integrate.hpp"
+#include "neighbourhood.hpp"
 #include "parallel.hpp"
 #include "partition.hpp"
 #include "pattern.hpp"
@@ -84,6 +85,16 @@ ADGN_API int adgn_transpose(const std::int32_t* rowptr, const std::int32_t* col,
                             Index columns, std::int32_t* rowptr_t, std::int32_t* col_t,
                             std::int32_t* order) {
     return guarded([&] { adgn::transpose(rowptr, col, rows, columns, rowptr_t, col_t, order); });
+}
+
+ADGN_API int adgn_count_at_edges(const std::int32_t* rowptr, const std::int32_t* col, Index nodes,
+                                 const Index* first, const Index* second, Index edges,
+                                 Index* triangles, Index* squares, Index* most, Index* lone,
+                                 int threads) {
+    return guarded([&] {
+        adgn::count_at_edges(rowptr, col, nodes, first, second, edges, triangles, squares, most,
+                             lone, threads);
+    });
 }
 
 ADGN_API void adgn_take_blocks(const std::int32_t* rowptr, const std::int32_t* col,

@@ -101,6 +101,10 @@ _PROTOTYPES: dict[str, list[Any]] = {
     "adgn_sort_entries": [c_void_p] * 2 + [c_int64] * 3 + [c_void_p] * 3 + [POINTER(c_int64)],
     "adgn_prefer_large_pages": [c_void_p, c_int64],
     "adgn_transpose": [c_void_p] * 2 + [c_int64] * 2 + [c_void_p] * 3,
+    "adgn_count_at_edges": [c_void_p] * 2
+    + [c_int64, c_void_p, c_void_p, c_int64]
+    + [c_void_p] * 4
+    + [c_int],
     "adgn_take_blocks": [c_void_p] * 4 + [c_int64] + [c_void_p] * 3,
     "adgn_check_pattern": [c_void_p] * 2 + [c_int64] * 3 + [c_void_p, c_int64, POINTER(c_int64)],
     "adgn_use_instruction_set": [c_char_p],

@@ -196,6 +196,7 @@ class ADGN(Model):
         dropout: The share of entries dropped, while training, of the first and of the last states.
         train_recurrent: `False` is the randomised variant: only encoder and readout are trained,
             with `readout="ridge"` the readout alone.
+        fully_adjacent: Whether the readout of nodes is a last layer on the complete graph.
 
     Shapes: features `[N, in_channels]`, graph, edge weights `[E]` (optional), graph numbers `[N]`
     (at graph level) → `[N, out_channels]` or `[graphs, out_channels]`.
