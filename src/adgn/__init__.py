@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # imported on first use: torch takes seconds
         selection,
         tasks,
         training,
+        transforms,
     )
     from adgn._util.registry import load_plugin
     from adgn._version import __version__
@@ -79,4 +80,5 @@ __all__ = [
     "tasks",
     "train",
     "training",
+    "transforms",
 ]

@@ -63,7 +63,7 @@ def test_without_neighbours_the_flow_keeps_every_norm(make_linear_layer):
 def test_any_model_is_measured(name):
     torch.manual_seed(0)
     options = {"adjoint": False} if name == "grand" else {}
-    model = build_model(name, 3, 4, 1, num_layers=3, **options).double()
+    model = build_model(name, 3, 4, 1, num_layers=3, **options).double().eval()
     x, graph = torch.randn(6, 3).double(), example_graph("line", 6)
     start = model.encode(x).detach()
     whole = torch.autograd.functional.jacobian(lambda s: model.propagation(s, graph), start)

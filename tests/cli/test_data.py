@@ -3,7 +3,9 @@ from typer.testing import CliRunner
 
 from adgn.cli import data as data_commands
 from adgn.cli.app import app
-from adgn.data import CATALOGUE
+from adgn.data import CATALOGUE, NODE_DATASETS
+
+SUPPLIED = {name for name, entry in NODE_DATASETS.items() if entry.file}
 
 runner = CliRunner()
 
@@ -24,7 +26,8 @@ def test_list_has_a_line_per_data_set(tmp_path):
     lines = {line.split()[0]: line for line in result.stdout.splitlines()}
     for name, info in CATALOGUE.items():
         assert info.summary in lines[name]  # whole: nothing is cut off in a pipe
-        assert lines[name].rstrip().endswith("no" if info.on_disk else "made in memory")
+        state = "no file" if name in SUPPLIED else "no" if info.on_disk else "made in memory"
+        assert lines[name].rstrip().endswith(state)
     assert str(tmp_path) in result.stdout
 
 
@@ -87,8 +90,14 @@ def test_prepare_wants_names_or_all(tmp_path):
 def test_all_prepares_everything(tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr("adgn.data.prepare", lambda name, root, progress: asked.append(name))
-    assert run("prepare", "--all", "--root", tmp_path).exit_code == 0
-    assert asked == [name for name, info in CATALOGUE.items() if info.on_disk]
+    result = run("prepare", "--all", "--root", tmp_path)
+    assert result.exit_code == 0
+    ready = {name for name, info in CATALOGUE.items() if info.on_disk} - SUPPLIED
+    assert asked == [name for name in CATALOGUE if name in ready]
+    for name in SUPPLIED:
+        assert f"{name}: left out, {NODE_DATASETS[name].file} is not in the data root" in (
+            " ".join(result.output.split())
+        )
 
 
 def test_every_command_has_help():

@@ -1,9 +1,17 @@
+import pytest
 import scipy.sparse
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adgn.data.features import SPARSE_UP_TO, as_stored, csr_from_scipy, csr_to_scipy, select_rows
+from adgn.data.features import (
+    SPARSE_UP_TO,
+    as_stored,
+    csr_from_scipy,
+    csr_to_scipy,
+    rows_sum_to_one,
+    select_rows,
+)
 
 
 def matrix(rows, columns, density, seed):
@@ -36,3 +44,16 @@ def test_the_rule_is_one_entry_in_eight():
         as_stored(scipy.sparse.csr_matrix(at_the_limit.numpy())), scipy.sparse.csr_matrix
     )
     assert torch.equal(as_stored(scipy.sparse.csr_matrix(above.numpy())), above)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_rows_that_sum_to_one(sparse):
+    dense = torch.tensor([[1.0, 0.0, 3.0], [0.0, 0.0, 0.0], [0.0, 5.0, 0.0]])
+    x = dense.to_sparse_csr() if sparse else dense
+    normalized = rows_sum_to_one(x)
+    assert normalized.layout == x.layout
+    assert normalized.to_dense().sum(dim=1).tolist() == [1.0, 0.0, 1.0]
+    assert normalized.to_dense()[0].tolist() == [0.25, 0.0, 0.75]
+    assert torch.equal(x.to_dense(), dense)  # what was given stays
+    with pytest.raises(ValueError, match="negative"):
+        rows_sum_to_one(-x)

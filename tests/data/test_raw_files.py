@@ -7,6 +7,7 @@ import torch_geometric.datasets
 from torch_geometric.data import Data
 
 from adgn.data import NODE_DATASETS, DamagedFileError, MissingFileError, load
+from adgn.data.node_datasets import PUBLIC_DATASETS
 from adgn.data.raw_files import (
     check_raw_file,
     known_digests,
@@ -26,14 +27,14 @@ def no_internet(monkeypatch):
     monkeypatch.setattr(torch_geometric.datasets.Amazon, "url", "http://127.0.0.1:9/")
 
 
-@pytest.mark.parametrize("entry", NODE_DATASETS.values(), ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", PUBLIC_DATASETS.values(), ids=lambda entry: entry.name)
 def test_layout_is_the_one_of_the_checksums(tmp_path, entry):
     paths = {path.relative_to(tmp_path).as_posix() for path in raw_files(entry, tmp_path)}
     assert paths <= known_digests().keys()
     assert list(tmp_path.iterdir()) == []  # asking for the layout downloads and writes nothing
 
 
-@pytest.mark.parametrize("entry", NODE_DATASETS.values(), ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", PUBLIC_DATASETS.values(), ids=lambda entry: entry.name)
 def test_published_files_pass(data_root, entry):
     for path in raw_files(entry, data_root):
         check_raw_file(path, data_root)

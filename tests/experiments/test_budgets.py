@@ -2,6 +2,7 @@ import pytest
 
 from adgn.experiments.api import plan_cells
 from adgn.experiments.budgets import BUDGETS, LAPTOP_TREE_PASSES, SEARCH_SEED
+from adgn.experiments.heterophily import HETEROPHILIC
 from adgn.experiments.plan import plan_cell
 from adgn.experiments.tables import EXPERIMENTS
 from adgn.selection.halving import rungs_of
@@ -26,20 +27,29 @@ def test_the_texts_tell_the_rungs():
     for name in ("property", "benchmarks", "heterophily"):
         for plan in plan_cells([name], "laptop"):
             loop, patience = plan.base.loop, plan.base.stopping.patience
-            runs = len(plan.budget.search.splits or (0,))
-            rungs = rungs_of(loop.max_epochs, patience, runs)
+            search = plan.budget.search
+            epochs, runs = search.max_epochs or loop.max_epochs, len(search.splits or (0,))
+            rungs = rungs_of(epochs, patience, runs, first=search.first_rung)
             words = f"all for {rungs[0].epochs} epochs"
             assert words in plan.budget.text
             assert f"third for {rungs[1].epochs}" in plan.budget.text
-            assert rungs[2].epochs == loop.max_epochs
+            assert rungs[2].epochs == epochs
+            assert f"at most {epochs} epochs" in plan.budget.text
             assert f"at most {loop.max_epochs} epochs" in plan.budget.text
 
 
-def test_large_configurations_are_left_out_where_a_budget_says_so():
-    space = plan_cell("heterophily", "adgn-sum", "texas", "laptop").space
-    assert space["model.num_layers"] == [8, 16]
-    assert space["model.hidden_channels"] == [128]
-    assert grid_size(space) == 192
+def test_the_search_of_heterophilic_graphs_is_small_and_near_published_settings():
+    for plan in plan_cells(["heterophily"], "laptop"):
+        assert 8 <= plan.tried <= 16
+        assert plan.tried == grid_size(plan.space), plan.name
+    assert plan_cell("heterophily", "gcnii", "texas", "laptop").space["model.num_layers"][0] == 32
+
+
+def test_a_row_of_six_heterophilic_graphs_takes_minutes():
+    plans = plan_cells(["heterophily"], "laptop", ["gcn"])
+    seconds = {plan.column.key: plan.seconds_left(None) for plan in plans}
+    six = [seconds[column.key] for column in HETEROPHILIC]
+    assert 5 * 60 < sum(six) < 20 * 60
 
 
 def test_small_configurations_of_one_model_are_left_out_where_a_budget_says_so():

@@ -1,9 +1,10 @@
 import pytest
 import torch
 
-from adgn.data import TARGETS, TreeNeighborsMatch
+from adgn.data import NODE_DATASETS, TARGETS, TreeNeighborsMatch
 from adgn.experiments.api import plan_cells
-from adgn.experiments.outline import constant_predictor, outline
+from adgn.experiments.heterophily import REPAIRED
+from adgn.experiments.outline import constant_predictor, outline, without_data
 from adgn.experiments.tables import EXPERIMENTS
 
 
@@ -47,3 +48,41 @@ def test_the_outline_of_a_table():
     heterophily = outline(EXPERIMENTS["heterophily"], "laptop", {"adgn-sum"}, {})
     values = next(row.values for row in heterophily.quoted if row.title == "GGCN")
     assert values["texas"].mean == pytest.approx(0.8486)
+
+
+def test_rows_note_how_their_published_values_were_measured():
+    rows = {"gcn", "mlp", "adgn-sum", "adgn-sum-both", "graphsage"}
+    about = outline(EXPERIMENTS["heterophily"], "laptop", rows, {})
+    notes = {row.key: " ".join(row.notes) for row in about.rows}
+    assert notes["adgn-sum"] == "Nodes hear the sources of incoming edges (in), as published."
+    assert "(both); not in the paper." in notes["adgn-sum-both"]
+    assert "(out), as published." in notes["gcn"]
+    assert "on the validation loss; here" in notes["gcn"]
+    assert "Direction" not in notes["mlp"]
+    assert "Direction: published, not known; here" in notes["graphsage"]
+    quoted = {row.title: " ".join(row.notes) for row in about.quoted}
+    assert "one fixed test set" in quoted["SDRF"]
+    published = {(cell.row, cell.column): cell.published for cell in about.cells}
+    assert published["adgn-sum-both", "texas"] is None
+    assert published["gcn", "texas"].source == "Yan et al. (2022), quoted"
+    assert any("Stopping" in one for one in published["gcn", "texas"].differences)
+    # What is published of another experiment is not noted row by row.
+    assert not any(r.notes for r in outline(EXPERIMENTS["property"], "laptop", {"gcn"}, {}).rows)
+
+
+def test_columns_without_their_file_are_left_out(monkeypatch, tmp_path):
+    experiment = EXPERIMENTS["heterophily"]
+    monkeypatch.setenv("ADGN_DATA", str(tmp_path))
+    missing = without_data(experiment)
+    assert set(missing) == {column.key for column in REPAIRED}
+    for key, word in missing.items():
+        assert str(tmp_path / NODE_DATASETS[key].file) in word
+        assert NODE_DATASETS[key].origin in word
+    file = tmp_path / NODE_DATASETS["squirrel-filtered"].file
+    file.parent.mkdir()
+    file.touch()
+    left_out = without_data(experiment)
+    assert set(missing) - set(left_out) == {"squirrel-filtered"}
+    about = outline(experiment, "laptop", {"gcn"}, {}, left_out)
+    assert [column.key for column in about.columns][6:] == ["squirrel-filtered"]
+    assert [cell.column for cell in about.cells][6:] == ["squirrel-filtered"]

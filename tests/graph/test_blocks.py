@@ -177,3 +177,23 @@ def test_a_batch_first_used_in_inference_mode_can_be_trained_on():
     output.sum().backward()
     (batch.operator("none", torch.float32) @ x).sum().backward()
     torch.testing.assert_close(output.detach(), expected)
+
+
+@pytest.mark.parametrize("normalization", ["none", "mean", "sym", "loops", "gcn", "gcn-improved"])
+@pytest.mark.parametrize("direction", ["in", "out"])
+def test_weights_that_are_an_operator_are_not_normalised_again(normalization, direction):
+    ends, weight = edges((0, 1), (1, 0), (1, 2)), torch.tensor([0.2, 0.5, 0.3])
+    batch = GraphBlocks(ends, torch.tensor([0, 3]), weight, normalized=True).select(
+        torch.tensor([0])
+    )
+    plain = graph_operator(ends, weight, num_nodes=3, direction=direction).to_dense()
+    assert torch.equal(batch.operator(normalization, torch.float32, direction).to_dense(), plain)
+
+
+@pytest.mark.parametrize("normalization", ["laplacian", "skew"])
+def test_operators_made_from_an_operator_are_made_from_its_weights(normalization):
+    ends, weight = edges((0, 1), (1, 0), (1, 2)), torch.tensor([0.2, 0.5, 0.3])
+    blocks = GraphBlocks(ends, torch.tensor([0, 3]), weight, normalized=True)
+    expected = graph_operator(ends, weight, num_nodes=3, normalization=normalization)
+    found = blocks.to("cpu").operator(normalization, torch.float32)
+    assert torch.equal(found.to_dense(), expected.to_dense())

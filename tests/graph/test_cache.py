@@ -163,7 +163,7 @@ def test_weights_inside_a_transform_are_not_remembered():
 
 @pytest.mark.parametrize("name", sorted(available_models()))
 def test_a_graph_first_used_in_inference_mode_can_be_trained_on(name):
-    model = build_model(name, 3, 4, 2, 2)
+    model = build_model(name, 3, 4, 2, 2).eval()
     edge_index, x = edges((0, 1), (1, 2), (2, 0)), torch.randn(3, 3)
     with torch.inference_mode():
         expected = model(x, edge_index).clone()

@@ -180,7 +180,7 @@ def test_batch_may_be_of_any_integer_type():
 @pytest.mark.parametrize("name", sorted(available_models()))
 def test_models_run_under_autocast(name):
     torch.manual_seed(0)
-    model, x = build_model(name, 3, 4, 2, 2), torch.randn(4, 3)
+    model, x = build_model(name, 3, 4, 2, 2).eval(), torch.randn(4, 3)
     with torch.autocast("cpu", torch.bfloat16):
         output = model(x, RING)
         output.float().sum().backward()

@@ -14,6 +14,7 @@ EXPECTED = {
     "adgn",
     "appnp",
     "cgnn",
+    "cheb",
     "dagnn",
     "dgc",
     "egnn",
@@ -23,14 +24,19 @@ EXPECTED = {
     "gde",
     "ggnn",
     "gin",
+    "gprgnn",
     "grand",
     "graphcon",
     "graphsage",
+    "h2gcn",
     "mlp",
     "mpssm",
     "sonar",
+    "pairnorm",
+    "pathgcn",
     "pdegcn",
     "phdgn",
+    "sgc",
     "stable-cheb",
     "swan",
 }
@@ -57,8 +63,9 @@ def test_a_spec_is_complete(name):
 
 def test_a_models_own_options_come_first():
     names = [option.name for option in model_spec("gcnii").describe_options()]
-    assert names[-4:] == ["encoder", "readout", "dropout", "train_recurrent"]
-    assert "alpha" in names[:-3]
+    common = ["encoder", "readout", "dropout", "train_recurrent", "fully_adjacent"]
+    assert names[-5:] == common
+    assert "alpha" in names[:-5]
 
 
 def test_an_unknown_name_gets_the_nearest():

@@ -24,8 +24,9 @@ PHIS = {
     "gat with edge features": {"edge_dim": 3},
 }
 EVERY_PHI = pytest.mark.parametrize("phi", PHIS)
-# GRAND's solver chooses its steps by what it sees: it interrupts the graph.
-EVERY_NETWORK = pytest.mark.parametrize("name", sorted(set(available_models()) - {"grand"}))
+# A solver chooses its steps by what it sees; pairs two hops apart depend on the graph.
+INTERRUPTING = {"grand", "h2gcn"}
+EVERY_NETWORK = pytest.mark.parametrize("name", sorted(set(available_models()) - INTERRUPTING))
 TRACE = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
 # Dynamo itself looks at the gradients of tensors that have none.
 COMPILE = pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor:UserWarning")
@@ -166,7 +167,7 @@ def test_a_sparse_matrix_is_not_traced():
 @EVERY_NETWORK
 def test_networks_compile_export_and_trace(name):
     """As one graph; that its gradients compile too is tested for every layer."""
-    model, (x, graph) = build_model(name, 8, 4, 2, 2), example("sum")
+    model, (x, graph) = build_model(name, 8, 4, 2, 2).eval(), example("sum")
     expected = model(x, graph)
     torch.testing.assert_close(compiled(model, backend="eager")(x, graph), expected)
     torch.testing.assert_close(torch.export.export(model, (x, graph)).module()(x, graph), expected)
@@ -177,16 +178,33 @@ def test_networks_compile_export_and_trace(name):
 @COMPILE
 @EVERY_NETWORK
 def test_networks_compile_with_their_gradients(name):
-    model, inputs = build_model(name, 8, 4, 2, 2), example("sum")
+    model, inputs = build_model(name, 8, 4, 2, 2).eval(), example("sum")
     found, expected = (gradients(one, model, *inputs) for one in (compiled(model), model))
     torch.testing.assert_close(found, expected)
 
 
 @COMPILE
-def test_grand_interrupts_the_compiled_graph():
-    model, (x, graph) = build_model("grand", 8, 4, 2, 2), example("sum")
+@pytest.mark.parametrize("name", sorted(INTERRUPTING))
+def test_some_networks_interrupt_the_compiled_graph(name):
+    model, (x, graph) = build_model(name, 8, 4, 2, 2), example("sum")
     torch._dynamo.reset()
     torch.testing.assert_close(torch.compile(model, backend="eager")(x, graph), model(x, graph))
+
+
+@TRACE
+def test_pairs_of_nodes_cannot_be_traced():
+    model, inputs = build_model("h2gcn", 8, 4, 2, 2), example("sum")
+    for trace in (torch.jit.trace, torch.export.export):
+        with pytest.raises(ValueError, match="depend on the graph, so this model cannot be traced"):
+            trace(model, inputs)
+
+
+@COMPILE
+@TRACE
+def test_random_walks_cannot_be_traced():
+    model, inputs = build_model("pathgcn", 8, 4, 2, 2), example("sum")
+    with pytest.raises(ValueError, match=r"cannot be traced.*call model.eval\(\) first"):
+        torch.jit.trace(model, inputs)
 
 
 @COMPILE

@@ -42,6 +42,13 @@ def test_nodes_of_a_component_have_the_numbers_of_the_whole_graph(data_root):
     assert whole.y[batch.node_id[batch.rows]].equal(batch.y)
 
 
+def test_features_that_sum_to_one(data_root):
+    task = {"name": "texas", "root": str(data_root), "normalize": True}
+    batch = next(prepare(TrainConfig(task=task)).data.train.batches(0))
+    plain = load("texas", data_root, features="dense").x
+    torch.testing.assert_close(batch.x.to_dense(), plain / plain.sum(dim=1, keepdim=True))
+
+
 def test_data_defects_are_told(data_root):
     config = TrainConfig(task={"name": "cornell", "root": str(data_root)})
     assert any("Texas" in note for note in prepare(config).data.notes)

@@ -13,7 +13,7 @@ from adgn._util.suggestions import unknown_name
 from adgn.analysis.graphs import EXAMPLE_GRAPHS, example_graph
 from adgn.analysis.verdict import Diagnosis, diagnose
 from adgn.data import NODE_DATASETS, load
-from adgn.graph import Adjacency
+from adgn.graph import Adjacency, SelectedGraphs
 from adgn.nn import build_model
 from adgn.training import PackedBatches, open_run
 from adgn.training.models import parameter_bytes
@@ -112,11 +112,14 @@ def load_run(run_dir: str | Path, number: int = 0, *, device: str | None = None)
         scored = output if batch.rows is None else output[batch.rows]
         return objective.loss(scored, batch)
 
+    graph = batch.graph
+    if isinstance(graph, SelectedGraphs) and not graph.blocks.normalized:
+        graph = graph.edge_index  # but weights that are an operator belong to the graph
     return Subject(
         name=config.model.name,
         model=prepared.model,
         x=batch.x,
-        edge_index=getattr(batch.graph, "edge_index", batch.graph),
+        edge_index=graph,
         hidden_channels=config.model.hidden_channels,
         num_layers=config.model.num_layers,
         edge_weight=batch.edge_weight,

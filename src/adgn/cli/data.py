@@ -22,14 +22,19 @@ Root = Annotated[
 @app.command("list")
 def list_datasets(root: Root = None) -> None:
     """List all data sets and whether they are ready below the data root."""
-    from adgn.data import CATALOGUE, data_root
+    from adgn.data import CATALOGUE, NODE_DATASETS, data_root
     from adgn.data.root import cache_folder
+    from adgn.data.supplied import is_available
 
     folder = data_root(root)
     rows = []
     for info in CATALOGUE.values():
-        prepared = any(cache_folder(folder).glob(f"{info.name}-*.safetensors"))
+        # The digits of a digest: other data sets have this name and a word more.
+        pattern = f"{info.name}-{'[0-9a-f]' * 12}.safetensors"
+        prepared = any(cache_folder(folder).glob(pattern))
         ready = ("yes" if prepared else "no") if info.on_disk else "made in memory"
+        if info.name in NODE_DATASETS and not is_available(info.name, folder):
+            ready = "no file"
         rows.append((info.name, info.task, info.summary, ready))
     print_table(("name", "task", "what it is", "ready"), rows)
     say(f"data root: {folder}")
@@ -56,8 +61,9 @@ def prepare(
     root: Root = None,
 ) -> None:
     """Make data sets ready on disk: download where needed, check, convert or generate."""
-    from adgn.data import CATALOGUE, find_dataset
+    from adgn.data import CATALOGUE, NODE_DATASETS, find_dataset
     from adgn.data import prepare as prepare_dataset
+    from adgn.data.supplied import is_available
 
     if bool(names) == every:
         raise typer.BadParameter("give one or more names, or --all")
@@ -67,6 +73,9 @@ def prepare(
     for name in chosen:
         if not CATALOGUE[name].on_disk:
             say(f"{name}: made in memory, nothing to prepare")
+            continue
+        if every and name in NODE_DATASETS and not is_available(name, root):
+            say(f"{name}: left out, {NODE_DATASETS[name].file} is not in the data root")
             continue
         start = time.perf_counter()
         with progress_bar(name) as progress:

@@ -66,6 +66,13 @@ def fit(
             autocompletion=complete_fitted,
         ),
     ] = None,
+    transform: Annotated[
+        list[str] | None,
+        Option(
+            help="A transform of the graph before any model sees it: undirected, reverse, digl, "
+            "sdrf or fa, with settings as in sdrf:iterations=20; may be repeated, in order."
+        ),
+    ] = None,
     minutes: Annotated[
         float | None, Option(help="Time for a search. Default: no search, a few good models.")
     ] = None,
@@ -123,6 +130,8 @@ def fit(
 
         adgn fit users.parquet calls.parquet --target churn --time joined --minutes 10
 
+        adgn fit papers.csv citations.csv --target topic --transform digl:k=16
+
         adgn fit atoms.csv bonds.csv --graph molecule --graphs molecules.csv --target soluble
     """
     with refuse_bad_input():
@@ -152,6 +161,7 @@ def fit(
             {name: value for name, value in options.items() if value is not None},
         )
         _check_names(model, metric, kind)
+        _check_transforms(transform or ())
         fit_model(
             files,
             out,
@@ -159,6 +169,7 @@ def fit(
             minutes=minutes,
             command=typed_command(context),
             **_from_config(config, model, _settings(settings or ())),
+            transform=list(transform) if transform else None,
             metric=metric,
             test_size=test_size,
             random_state=seed,
@@ -177,6 +188,14 @@ def _check_names(model: str | None, metric: str | None, kind: str | None) -> Non
     metrics = [name for of, names in METRICS.items() if kind in (None, of) for name in names]
     if metric is not None and metric not in metrics:
         raise unknown_name("metric", metric, metrics)
+
+
+def _check_transforms(given: Sequence[str]) -> None:
+    """Raises for a transform that is not there, or cannot be, before large files are read."""
+    if given:
+        from adgn.estimators.rows import transforms_for
+
+        transforms_for(list(given), "node")
 
 
 def fit_model(

@@ -136,6 +136,8 @@ def _print(result: "Reproduction") -> None:
     for title, columns, rows in summary_tables(result.jobs):
         say(title, style="bold")
         print_table(columns, rows)
+    for column, why in result.left_out.items():
+        say(f"column {column} left out: {why}")
     for folder in result.moved:
         say(f"measured with another definition, moved to {folder}")
     for job in result.failed:

@@ -39,8 +39,9 @@ def select(
     space: Annotated[
         str | None,
         Option(
-            metavar="paper|compact|FILE",
-            help="The paper's grid, a few dozen configurations, or a TOML file. Default: compact.",
+            metavar="paper|compact|authors|FILE",
+            help="The paper's grid, a few dozen configurations, 16 or fewer around published "
+            "settings (heterophilic graphs), or a TOML file. Default: compact.",
         ),
     ] = None,
     search: Annotated[

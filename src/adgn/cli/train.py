@@ -246,6 +246,8 @@ def _show(label: str, folder: Path, tensorboard: bool, run: "Callable[..., RunRe
         f"{result.epochs} epochs in {result.seconds:.1f} s, best epoch {result.best_epoch}, "
         f"stopped by {result.stopped.replace('_', ' ')}"
     )
+    for note in result.transforms:
+        say(f"transform: {note}")
     for note in result.notes:
         say(f"known defect of the data: {note}")
     if result.run_dir is not None:

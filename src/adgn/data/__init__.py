@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # imported on first use: tables of names need no torch
         PropertyTarget,
         find_target,
     )
+    from adgn.data.rewiring import transformed
     from adgn.data.root import (
         DamagedFileError,
         DataError,
@@ -50,5 +51,5 @@ __all__ = [
     "PackedGraphs", "Preprocessing", "PropertySettings", "PropertyTarget", "TargetEncoder",
     "TreeNeighborsMatch", "constant_predictor_score", "data_root", "example_tables",
     "find_dataset", "find_target", "fixed_split", "largest_component", "load",
-    "num_fixed_splits", "prepare", "split_per_class", "verify",
+    "num_fixed_splits", "prepare", "split_per_class", "transformed", "verify",
 ]  # fmt: skip

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
@@ -13,7 +14,8 @@ from adgn.data.nodes import prepare_node_dataset
 from adgn.data.property import prepare_property
 from adgn.data.property_targets import PUBLISHED_COLUMNS, TARGETS, PropertySettings
 from adgn.data.raw_files import check_raw_file, raw_files
-from adgn.data.root import DamagedFileError, cache_folder, data_root
+from adgn.data.root import DataError, cache_folder, data_root
+from adgn.data.supplied import read_supplied
 
 Progress = Callable[[int, int], None]
 State = Literal["ok", "missing", "damaged"]
@@ -57,6 +59,7 @@ def _describe_node_dataset(entry: NodeDataset) -> DatasetInfo:
         "public": "Planetoid's public split; 20/30 per class by data seed",
         "geom-gcn": "Geom-GCN's ten fixed splits (48/32/20 %)",
         "per class": "20/30 per class by data seed",
+        "file": "the ten of its file",
     }
     checked = "checked against the paper's table" if entry.in_paper_table else "checked"
     return DatasetInfo(
@@ -65,7 +68,8 @@ def _describe_node_dataset(entry: NodeDataset) -> DatasetInfo:
         summary=f"{entry.title}: one graph, {entry.classes} classes of nodes",
         statistics={
             "nodes": f"{entry.nodes:,}",
-            "edges": f"{entry.edges:,} (as PyG counts them, {checked})",
+            **({"file": f"{entry.file} below the data root; {entry.origin}"} if entry.file else {}),
+            **({} if entry.file else {"edges": f"{entry.edges:,} (as PyG counts them, {checked})"}),
             "features": f"{entry.features:,}",
             "classes": str(entry.classes),
             "splits": splits[entry.splits],
@@ -191,12 +195,23 @@ def verify(name: str, root: str | os.PathLike[str] | None = None) -> list[FileSt
     folder = data_root(root)
     states = []
     if name in NODE_DATASETS:
-        for path in raw_files(NODE_DATASETS[name], folder):
-            states.append(_state(path, "raw", lambda path: check_raw_file(path, folder)))
+        entry = NODE_DATASETS[name]
+        for path in raw_files(entry, folder):
+            states.append(_state(path, "raw", partial(_check_raw, entry, folder)))
     if info.on_disk:
-        for path in sorted(cache_folder(folder).glob(f"{name}-*.safetensors")):
+        pattern = f"{name}-{'[0-9a-f]' * 12}.safetensors"
+        for path in sorted(cache_folder(folder).glob(pattern)):
             states.append(_state(path, "prepared", read_tensors))
     return states
+
+
+def _check_raw(entry: NodeDataset, root: Path, path: Path) -> None:
+    if not entry.file:
+        check_raw_file(path, root)
+    elif not path.exists():
+        raise FileNotFoundError(path)
+    else:
+        read_supplied(entry, path)
 
 
 def _state(
@@ -206,6 +221,6 @@ def _state(
         check(path)
     except FileNotFoundError:
         return FileState(path, role, "missing", f"{path} is missing")
-    except (DamagedFileError, OSError) as error:
+    except (DataError, OSError) as error:
         return FileState(path, role, "damaged", str(error))
     return FileState(path, role, "ok")

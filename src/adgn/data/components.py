@@ -1,13 +1,11 @@
 """The largest connected component of a graph."""
 
-import numpy as np
-import scipy.sparse
 import torch
-from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 from torch_geometric.data import Data
 
-from adgn.data.features import select_rows
+from adgn.data.rewiring import take_nodes
+from adgn.transforms.components import component_nodes
 
 
 def largest_component(data: Data) -> Data:
@@ -25,24 +23,16 @@ def largest_component(data: Data) -> Data:
         ([1, 2], [[0, 1], [1, 0]])
     """
     nodes = int(data.num_nodes)
-    row, column = data.edge_index.cpu().numpy()
-    matrix = scipy.sparse.coo_matrix((np.ones(row.size, dtype=bool), (row, column)), (nodes, nodes))
-    _, component = connected_components(matrix, directed=False)
-    kept = torch.from_numpy(np.flatnonzero(component == np.bincount(component).argmax()))
-    kept = kept.to(data.edge_index.device)
+    members = component_nodes(data.edge_index.cpu().numpy(), nodes)
+    kept = torch.from_numpy(members).to(data.edge_index.device)
     new_number = torch.full((nodes,), -1, device=kept.device)
     new_number[kept] = torch.arange(kept.numel(), device=kept.device)
     inside = new_number[data.edge_index[0]] >= 0
 
-    part = Data()
+    part = take_nodes(data, kept)
+    part.edge_index = new_number[data.edge_index[:, inside]]
     for name, value in data:
-        if name == "edge_index":
-            part.edge_index = new_number[value[:, inside]]
-        elif not isinstance(value, Tensor):
-            part[name] = value
-        elif data.is_edge_attr(name):
+        if name != "edge_index" and isinstance(value, Tensor) and data.is_edge_attr(name):
             part[name] = value[inside]
-        else:
-            part[name] = select_rows(value, kept) if data.is_node_attr(name) else value
     part.node_id = kept
     return part

@@ -49,6 +49,27 @@ def as_stored(x: Tensor | scipy.sparse.csr_matrix) -> Tensor | scipy.sparse.csr_
     return torch.from_numpy(x.toarray()).float()
 
 
+def rows_sum_to_one(x: Tensor) -> Tensor:
+    """Features with each row divided by its sum; rows of zeros stay. Dense or CSR, none negative.
+
+    Example:
+        >>> rows_sum_to_one(torch.tensor([[1.0, 3.0], [0.0, 0.0]])).tolist()
+        [[0.25, 0.75], [0.0, 0.0]]
+    """
+    sparse = x.layout == torch.sparse_csr
+    entries = x.values() if sparse else x
+    if entries.numel() and bool((entries < 0).any()):
+        raise ValueError("features has negative entries; only rows without can be made to sum to 1")
+    if not sparse:
+        sums = x.sum(dim=1, keepdim=True)
+        return x / sums.masked_fill(sums == 0, 1)
+    starts = x.crow_indices()
+    rows = torch.repeat_interleave(starts.diff())
+    sums = entries.new_zeros(x.size(0)).index_add_(0, rows, entries)
+    values = entries / sums.masked_fill(sums == 0, 1)[rows]
+    return torch_csr(starts, x.col_indices(), values, (x.size(0), x.size(1)), check=False)
+
+
 def select_rows(x: Tensor, rows: Tensor) -> Tensor:
     """Rows of a dense or CSR matrix, in the given order."""
     if x.layout == torch.sparse_csr:

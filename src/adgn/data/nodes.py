@@ -15,10 +15,11 @@ from torch_geometric.utils import remove_self_loops, to_undirected
 from adgn._util.suggestions import unknown_name
 from adgn.data.components import largest_component as take_largest_component
 from adgn.data.features import as_stored, csr_from_parts, csr_from_scipy
-from adgn.data.files import cache_path, load_or_build
+from adgn.data.files import cache_path, load_or_build, sha256_of_file
 from adgn.data.node_datasets import NodeDataset, find_node_dataset
 from adgn.data.raw_files import known_digests, obtain_raw_files, read_with_pyg
 from adgn.data.root import DamagedFileError, DataError, cache_folder, data_root
+from adgn.data.supplied import read_supplied, supplied_file
 
 # Raised when the meaning of the cached tensors changes, so that old files are not read as new.
 FORMAT = 1
@@ -41,7 +42,8 @@ def load(
 
     Args:
         name: one of `NODE_DATASETS`: pubmed, cora, cs, physics, computers, photo, chameleon,
-            squirrel, actor, cornell, texas, wisconsin.
+            squirrel, actor, cornell, texas, wisconsin; or one whose file you have put into the data
+            root, such as chameleon-filtered.
         root: the data root; see [`data_root`][adgn.data.data_root].
         features: `"auto"` gives a CSR tensor where at most one entry in eight is non-zero (all
             but computers and photo) and a dense one elsewhere; `"sparse"` and `"dense"` give
@@ -77,12 +79,17 @@ def prepare_node_dataset(
 
 def prepared_path(entry: NodeDataset, root: Path) -> Path:
     """The prepared file of a data set below a data root."""
-    digests = {path: d for path, d in known_digests().items() if path.startswith(entry.folder)}
+    if entry.file:
+        digests = {entry.file: sha256_of_file(supplied_file(entry, root))}
+    else:
+        digests = {path: d for path, d in known_digests().items() if path.startswith(entry.folder)}
     return cache_path(cache_folder(root), entry.name, {"format": FORMAT, "raw": digests})
 
 
 def read_raw(entry: NodeDataset, root: Path) -> tuple[scipy.sparse.csr_matrix | Tensor, Data]:
     """Features, and the rest of the data, from raw files that are there."""
+    if entry.file:
+        return read_supplied(entry, supplied_file(entry, root))
     if entry.reads == "npz":
         (path,) = obtain_raw_files(entry, root)
         return _read_npz(path)
@@ -123,8 +130,8 @@ def _build(entry: NodeDataset, root: Path) -> dict[str, Tensor]:
         "features": x.shape[1],
         "classes": int(data.y.max()) + 1,
     }
-    expected = {key: getattr(entry, key) for key in found}
-    if found != expected:
+    expected = {key: getattr(entry, key) for key in entry.checked}
+    if {key: found[key] for key in expected} != expected:
         raise DataError(f"{entry.name} below {root} has {found}; expected {expected}")
     tensors = {"edge_index": data.edge_index.int(), "y": data.y.int()}
     tensors |= {mask: data[mask] for mask in _MASKS if mask in data}

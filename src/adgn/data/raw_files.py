@@ -50,6 +50,8 @@ def _pyg_dataset(entry: NodeDataset, root: Path) -> Any:
 
 def raw_files(entry: NodeDataset, root: Path) -> list[Path]:
     """The raw files of a data set below a data root, whether they are there or not."""
+    if entry.file:
+        return [root / entry.file]
     return [Path(path) for path in _pyg_dataset(entry, root).raw_paths]
 
 

@@ -41,6 +41,7 @@ from adgn.estimators.rows import (
     row_of,
     row_positions,
     target_names,
+    transforms_for,
     with_known,
 )
 from adgn.estimators.scoring import class_scores, value_scores
@@ -55,6 +56,7 @@ from adgn.graph import OperatorDirection
 from adgn.nn.network import Level
 from adgn.training import Callback
 from adgn.training.quality import Quality, choose_metric
+from adgn.transforms import TransformLike
 
 _SEARCHED = 2  # how many of the best networks a search goes around
 _LEAST_SEARCH = 2.0  # seconds
@@ -78,6 +80,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
         model: str | None = None,
         model_options: Mapping[str, Any] | None = None,
         direction: OperatorDirection | None = None,
+        transform: TransformLike = None,
         settings: Mapping[str, Any] | None = None,
         metric: str | None = None,
         validation_size: float = 0.2,
@@ -89,6 +92,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
         self.model = model
         self.model_options = model_options
         self.direction = direction
+        self.transform = transform
         self.settings = settings
         self.metric = metric
         self.validation_size = validation_size
@@ -140,6 +144,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
             raise ValueError(f"minutes={minutes!r} is not valid; give a positive number, or None")
         deadline = math.inf if minutes is None else started + 60 * minutes
         tell = progress or (lambda text: None)
+        transforms_for(self.transform, self.level)  # a wrong name is told before any work
         graph, rows = self._training_data(X, y, nodes)
         seed = self._seed()
         problem, preprocessing = self._problem(graph, rows, seed)
@@ -171,7 +176,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
             if minutes is not None:
                 place = folder or Path(temporary)
                 attempts += self._search(problem, candidates, attempts, place, deadline, tell)
-        self._finish(graph, problem, preprocessing, attempts, found)
+        self._finish(graph, problem, attempts, found)
         self.seconds_ = time.monotonic() - started
         over = time.monotonic() - deadline
         if minutes is not None and over > 6 * minutes:  # a tenth of the time
@@ -180,6 +185,9 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
                 "allow: one model is trained whole in any case",
             )
         return self
+
+    def _inputs_of(self, graph: Graph, preprocessing: Preprocessing) -> Inputs:
+        return Inputs.of(graph, preprocessing, transforms_for(self.transform, self.level))
 
     def _seed(self) -> int:
         if isinstance(self.random_state, int | np.integer):
@@ -221,13 +229,12 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
             y = encoder.encode(graph)
         preprocessing = Preprocessing.fit(graph, rows=nodes_of(graph, parts.train))
         metric = choose_metric(self.kind, self.metric, y[parts.train], y[parts.valid])
-        classes = len(encoder.classes)
         problem = Problem(
-            inputs=Inputs.of(graph, preprocessing),
+            inputs=self._inputs_of(graph, preprocessing),
             y=y,
             parts=parts,
             encoder=encoder,
-            quality=Quality(metric, classes),
+            quality=Quality(metric, len(encoder.classes)),
             row_weight=self._row_weight(y, parts, encoder),
             seed=seed,
             device=self.device,
@@ -277,7 +284,6 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
         self,
         graph: Graph,
         problem: Problem,
-        preprocessing: Preprocessing,
         attempts: Sequence[Attempt],
         found: Screening | None,
     ) -> None:
@@ -297,7 +303,6 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
         share = {member.name: weight for member, weight in zip(trained, weights, strict=True)}
         self.attempts_ = [replace(a, weight=share.get(a.name, 0.0)) for a in attempts]
         self.members_ = [replace(m, weight=share[m.name]) for m in trained if share[m.name] > 0]
-        self.preprocessing_ = preprocessing
         self.encoder_ = problem.encoder
         self.quality_ = problem.quality
         self.problem_ = problem
@@ -309,7 +314,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
         self.graph_ = graph
         self.inputs_ = problem.inputs
         self.n_features_in_ = problem.inputs.x.size(1)
-        self.reading_ = reading_of(graph, preprocessing, problem.encoder)
+        self.reading_ = reading_of(graph, self.preprocessing_, problem.encoder)
         self.notes_ = (*graph.notes, *problem.notes)
         if self.kind == "classification":
             self.classes_ = np.asarray(problem.encoder.classes)
@@ -359,7 +364,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
         if X is not None and is_graph(X):
             graph = as_graph(X, self.level, self.preprocessing_.directed)
             if graph is not known:
-                return graph, self._average_of(Inputs.of(graph, self.preprocessing_)), None
+                return graph, self._average_of(self._inputs_of(graph, self.preprocessing_)), None
             return graph, self._average, None
         if known is None:
             raise TypeError(
@@ -477,7 +482,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
         """
         graph, average, _ = self._resolved(X)
         known = graph is getattr(self, "graph_", None)
-        inputs = self.inputs_ if known else Inputs.of(graph, self.preprocessing_)
+        inputs = self.inputs_ if known else self._inputs_of(graph, self.preprocessing_)
         place = row_of(graph, row)
         return explain_row(graph, inputs, self.members_, average, place, probes=probes)
 

@@ -13,6 +13,7 @@ from adgn.data import Graph, TargetEncoder
 from adgn.data.own.splits import Parts
 from adgn.estimators.base import GraphEstimator
 from adgn.graph import OperatorDirection
+from adgn.transforms import TransformLike
 
 ClassWeight = Literal["balanced"] | Mapping[Any, float] | None
 
@@ -30,6 +31,7 @@ class _Classifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         model: str | None = None,
         model_options: Mapping[str, Any] | None = None,
         direction: OperatorDirection | None = None,
+        transform: TransformLike = None,
         settings: Mapping[str, Any] | None = None,
         class_weight: ClassWeight = None,
         metric: str | None = None,
@@ -43,6 +45,7 @@ class _Classifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
             model=model,
             model_options=model_options,
             direction=direction,
+            transform=transform,
             settings=settings,
             metric=metric,
             validation_size=validation_size,
@@ -101,6 +104,10 @@ class NodeClassifier(_Classifier):
         model_options: Its options, and `hidden_channels` and `num_layers`.
         direction: `"in"`: a node hears the sources of its incoming edges; `"out"`: the targets of
             its outgoing ones; `"undirected"`: both. `None`: chosen; with a `model`, `"in"`.
+        transform: Transforms of the graph before any model sees it, and of each graph that is
+            predicted: `"undirected"`, `"digl:k=16"`, `["undirected", "sdrf"]`, see
+            [`resolve_transforms`][adgn.transforms.resolve_transforms]. With `"fa"` the last layer
+            of networks is on the complete graph.
         settings: Further settings of the training: `{"loop": {"max_epochs": 100}}`.
         class_weight: `"balanced"`: classes count alike, however rare; or a weight for each class.
         metric: What validation compares: `"accuracy"`, `"macro_f1"`, `"roc_auc"`,

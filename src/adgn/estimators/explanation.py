@@ -105,7 +105,8 @@ def _one_graph(inputs: Inputs, first: int, last: int) -> Inputs:
     own = (inputs.edge_index[0] >= first) & (inputs.edge_index[0] < last)
     weight = None if inputs.edge_weight is None else inputs.edge_weight[own]
     edges = (inputs.edge_index[:, own] - first).contiguous()
-    return Inputs(x, edges, weight, inputs.directed, torch.tensor([0, last - first]))
+    pointer, normalized = torch.tensor([0, last - first]), inputs.normalized
+    return Inputs(x, edges, weight, inputs.directed, pointer, normalized=normalized)
 
 
 def _directions(model: NetworkModel | RidgeModel) -> tuple[OperatorDirection, Direction]:
@@ -120,10 +121,10 @@ def _shares(member: Member, inputs: Inputs, nodes: Sequence[int], probes: int | 
     model = member.model
     if isinstance(model, RidgeModel):
         return _normalised(_ridge_norms(model, inputs, nodes))
-    edges, weight = inputs.edges(model.direction)
+    graph, weight = inputs.graph(model.direction)
     total = torch.zeros(inputs.num_nodes, dtype=torch.double)
     for node in nodes:
-        found = sensitivity(model.network, inputs.x, edges, node, edge_weight=weight, probes=probes)
+        found = sensitivity(model.network, inputs.x, graph, node, edge_weight=weight, probes=probes)
         total += _normalised(found.norms.double().cpu())
     return total / len(nodes)
 
@@ -151,9 +152,9 @@ def _powers(view: HopView, inputs: Inputs, nodes: Sequence[int]) -> Tensor:
     row[nodes] = 1.0
     rows = [row]
     if view.hops:
-        edges, weight = inputs.edges(view.operator_direction)
+        graph, weight = inputs.graph(view.operator_direction)
         operator = graph_operator(
-            edges,
+            graph,
             weight,
             num_nodes=inputs.num_nodes,
             normalization=NORMALIZATION[view.operator],

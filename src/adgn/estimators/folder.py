@@ -27,6 +27,7 @@ from adgn.estimators.members import member_from
 from adgn.estimators.rows import plain
 from adgn.training.checkpoint import sha256
 from adgn.training.quality import Quality
+from adgn.transforms import resolve_transforms
 
 if TYPE_CHECKING:
     from adgn.estimators.base import GraphEstimator
@@ -53,6 +54,8 @@ def save_model(estimator: "GraphEstimator", path: Path) -> Path:
     weights = save_tensors(tensors)
     parameters = estimator.get_params(deep=False)
     parameters.pop("graph")
+    given = resolve_transforms(parameters["transform"])
+    parameters["transform"] = [transform.settings() for transform in given] or None
     if not isinstance(parameters["random_state"], int | np.integer | None):
         parameters["random_state"] = None
     if isinstance(parameters.get("class_weight"), Mapping):  # JSON has no numbers as keys

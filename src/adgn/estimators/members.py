@@ -39,11 +39,11 @@ class NetworkModel:
     def outputs(self, inputs: Inputs) -> Tensor:
         """`[rows, outputs]`: logits of classes, or values."""
         self.network.eval()
-        edges, weight = inputs.edges(self.direction)
         if inputs.node_ptr is None:
-            output: Tensor = self.network(inputs.x, edges, weight)
+            output: Tensor = self.network(inputs.x, *inputs.graph(self.direction))
             return output
-        blocks = GraphBlocks(edges, inputs.node_ptr, weight)
+        edges, weight = inputs.edges(self.direction)
+        blocks = GraphBlocks(edges, inputs.node_ptr, weight, normalized=inputs.normalized)
         everyone = torch.arange(inputs.num_rows)
         batches = BlockBatches(inputs.x, blocks, everyone, everyone, _BATCH_GRAPHS)
         return torch.cat(

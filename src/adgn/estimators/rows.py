@@ -14,6 +14,7 @@ from torch_geometric.data import Data, Dataset
 
 from adgn.data import Graph, GraphInputError, Preprocessing, TargetEncoder
 from adgn.nn.network import Level
+from adgn.transforms import FullyAdjacent, Transform, TransformLike, resolve_transforms
 
 
 def is_graph(value: Any) -> bool:
@@ -160,6 +161,31 @@ def _places(ids: Any, name: Any) -> NDArray[np.int64]:
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return np.empty(0, dtype=np.int64)
     return np.flatnonzero(same.to_numpy(zero_copy_only=False))
+
+
+def transforms_for(given: TransformLike, level: Level) -> tuple[Transform, ...]:
+    """The transforms that the graphs of an estimator go through, before any model sees them.
+
+    Example:
+        >>> transforms_for("undirected", "node")
+        (Undirected(),)
+        >>> transforms_for("largest_component", "node")
+        Traceback (most recent call last):
+        ValueError: transform='largest_component' leaves nodes out, but every node ...
+    """
+    transforms = resolve_transforms(given)
+    for transform in transforms:
+        if not transform.keeps_nodes:
+            raise ValueError(
+                f"transform={transform.name!r} leaves nodes out, but every node of a graph is "
+                "predicted; leave them out of the graph that is given"
+            )
+        if isinstance(transform, FullyAdjacent) and level == "graph":
+            raise ValueError(
+                "transform='fa' has no meaning where whole graphs are predicted: their readout "
+                "reads all nodes already"
+            )
+    return transforms
 
 
 def plain(value: Any) -> Any:

@@ -97,6 +97,8 @@ class Problem:
             edge_weight=weight,
             node_ptr=self.inputs.node_ptr,
             weight=self.row_weight,
+            normalized=self.inputs.normalized,
+            fully_adjacent=self.inputs.fully_adjacent,
         )
 
     def configuration(self, candidate: Candidate, task: str) -> dict[str, Any]:

@@ -1,9 +1,9 @@
 """The paper's tables and figures from beginning to end."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +16,7 @@ from adgn.data.root import ROOT_VARIABLE, data_root
 from adgn.experiments.budgets import BUDGETS, find_budget
 from adgn.experiments.driver import Driver, Job, ReproductionCallback
 from adgn.experiments.errors import ReproductionError, unwritable
-from adgn.experiments.outline import constant_predictor, outline, prepare_data
+from adgn.experiments.outline import constant_predictor, outline, prepare_data, without_data
 from adgn.experiments.plan import CellPlan, planned_columns
 from adgn.experiments.results import ResultsDirectory
 from adgn.experiments.tables import EXPERIMENTS, find_experiment
@@ -34,6 +34,7 @@ class Reproduction:
     path: Path
     jobs: tuple[Job, ...]
     moved: tuple[Path, ...]  # folders with results of other definitions
+    left_out: Mapping[str, str] = field(default_factory=dict)  # columns without data, and why
 
     @property
     def failed(self) -> list[Job]:
@@ -73,7 +74,7 @@ def plan_cells(
     plans = [
         plan
         for plan in plans
-        if (models is None or {plan.row.key, plan.row.model} & set(models))
+        if (models is None or _is_meant(plan, models))
         and (columns is None or plan.column.key in columns)
     ]
     # Where experiments are named, each of them is meant.
@@ -86,6 +87,12 @@ def plan_cells(
             "columns"
         )
     return plans
+
+
+def _is_meant(plan: CellPlan, models: Sequence[str]) -> bool:
+    """Whether a row is one of some names: its key, or its model where no row has that key."""
+    keys = {row.key for row in plan.experiment.rows}
+    return plan.row.key in models or (plan.row.model in models and plan.row.model not in keys)
 
 
 def reproduce(
@@ -113,8 +120,9 @@ def reproduce(
     Args:
         experiments: Names; by default all.
         budget: `"smoke"` (minutes, numbers mean nothing), `"laptop"`, or `"paper"`.
-        models: Names of models, or keys of rows; by default all.
-        columns: Keys of columns; by default all.
+        models: Keys of rows, or names of models for all their rows; by default all.
+        columns: Keys of columns; by default all whose data can be had. A column whose data set
+            needs a file that you have not supplied is left out, see `Reproduction.left_out`.
         out: The results directory; by default `reproduction/BUDGET`.
         workers: Steps that run at a time, one thread each; by default one per core.
         rounds: Stop after this many initialisations of each cell; by default all.
@@ -148,8 +156,9 @@ def reproduce(
     for plan in plans:
         _ = plan.fingerprint, plan.rounds  # resolves configurations, spaces and protocols
     results = ResultsDirectory(out if out is not None else ROOT / budget)
-    names = list(dict.fromkeys(plan.experiment.name for plan in plans))
     with _data_root(root), terminate_as_interrupt() as asked_to_stop:
+        plans, left_out = with_data(plans)
+        names = list(dict.fromkeys(plan.experiment.name for plan in plans))
         results.open(budget)
         with _held(results):
             prepare_data(plans, progress)
@@ -165,7 +174,27 @@ def reproduce(
                 if job.plan.budget.study_per_cell and job.step is not None:
                     driver.run_here(job, workers=count, **place)
             driver.run("together", count, 1)
-    return Reproduction(results.path, tuple(jobs), (*unknown, *moved))
+    return Reproduction(results.path, tuple(jobs), (*unknown, *moved), left_out)
+
+
+def with_data(plans: Sequence[CellPlan]) -> tuple[list[CellPlan], dict[str, str]]:
+    """The cells whose data can be had, and the columns that are left out, with a word about each.
+
+    Raises:
+        ReproductionError: No cell is left.
+    """
+    experiments = {plan.experiment.name: plan.experiment for plan in plans}
+    missing = {name: without_data(one) for name, one in experiments.items()}
+    left = [plan for plan in plans if plan.column.key not in missing[plan.experiment.name]]
+    words = {
+        plan.column.key: missing[plan.experiment.name][plan.column.key]
+        for plan in plans
+        if plan.column.key in missing[plan.experiment.name]
+    }
+    if not left:
+        told = "; ".join(f"column={key!r} has {word}" for key, word in words.items())
+        raise ReproductionError(f"nothing is left to do: {told}")
+    return left, words
 
 
 def _begin(
@@ -191,7 +220,9 @@ def _write_outlines(results: ResultsDirectory, budget: str, plans: Sequence[Cell
         mine = [plan for plan in plans if plan.experiment.name == name]
         rows = {plan.row.key for plan in mine} | results.recorded_rows(name)
         constant = results.recorded_constant(name) | constant_predictor(mine)
-        results.write_outline(outline(find_experiment(name), budget, rows, constant))
+        experiment = find_experiment(name)
+        left_out = without_data(experiment).keys() - results.recorded_columns(name)
+        results.write_outline(outline(experiment, budget, rows, constant, left_out))
 
 
 @contextmanager

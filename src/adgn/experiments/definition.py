@@ -10,6 +10,7 @@ from adgn._util.suggestions import unknown_name
 from adgn.experiments import records
 from adgn.experiments.records import Published
 from adgn.nn import model_spec
+from adgn.tasks.protocols import conditions_of, differences, direction_sentence, published_protocol
 from adgn.tasks.published import published_value
 from adgn.training import TrainConfig
 
@@ -29,6 +30,7 @@ class Row(records.Row):
     model: str
     settings: Settings = Field(default_factory=dict)
     quotes: dict[str, Published] | None = None  # by column; not in `adgn.tasks.published`
+    published: str | None = None  # the row of the paper's table; by default that of the model
 
 
 class Column(records.Column):
@@ -46,8 +48,33 @@ def published_score(row: Row, column: Column, config: TrainConfig) -> Published 
     if row.quotes is not None:
         return row.quotes.get(column.key)
     title, radius = model_spec(row.model).title, getattr(config.task, "radius", None)
-    value = published_value(column.task, title, config.model.options, radius=radius)
-    return None if value is None else Published(**asdict(value))
+    options = config.model.options
+    value = published_value(column.task, row.published or title, options, radius=radius)
+    if value is None:
+        return None
+    protocol = published_protocol(value.table, value.row)
+    found = differences(protocol.conditions, conditions_of(config), column.task)
+    return Published(**asdict(value), source=protocol.source, differences=found)
+
+
+def row_notes(row: Row, table: str | None, published: str | None, config: TrainConfig) -> list[str]:
+    """What a reader must know to compare a row with the published one, a sentence each.
+
+    Args:
+        row: The row.
+        table: The paper's table, in `adgn.tasks.published`; `None`: it has none.
+        published: What that table calls the row; `None`: it has no such row.
+        config: A configuration of the row.
+    """
+    if table is None:
+        return list(row.notes)
+    ours = conditions_of(config)
+    if published is None:
+        return [*filter(None, [direction_sentence(None, ours)]), *row.notes]
+    protocol = published_protocol(table, published)
+    first = direction_sentence(protocol.conditions, ours)
+    found = differences(protocol.conditions, ours)
+    return [*filter(None, [first]), *found, *protocol.remarks, *row.notes]
 
 
 @dataclass(frozen=True)
@@ -65,6 +92,7 @@ class Experiment:
     published: Lookup = published_score
     settings_of: Callable[[Row, Column], Settings] = lambda row, column: {}  # of both, nested
     settings_from: str | None = None  # the experiment whose selected settings are taken over
+    table: str | None = None  # of `adgn.tasks.published`, whose rows' conditions are noted
     # Published rows of methods that are not run: title, and values by column.
     quoted: Mapping[str, Mapping[str, Published]] = field(default_factory=dict)
     quoted_groups: Mapping[str, str] = field(default_factory=dict)  # of quoted rows: what they are

@@ -1,8 +1,13 @@
 """What several tables are made of: scores, rows and columns."""
 
-from adgn.data import TARGETS
+from collections.abc import Mapping
+from typing import Any
+
+from adgn.data import NODE_DATASETS, TARGETS
 from adgn.experiments.definition import Column, Metric, Row
+from adgn.experiments.records import Published
 from adgn.nn import model_spec
+from adgn.tasks.published import published_tables
 
 MISLABELLED = (
     "The published columns are mislabelled: the reference implementation read the label columns in "
@@ -16,6 +21,7 @@ BATCH_MEAN = (
     "batch of 256 counts double."
 )
 LOG_ERROR = Metric(name="log10_mse_paper", title="log10 of the mean squared error")
+ACCURACY = Metric(name="accuracy", title="test accuracy", higher_is_better=True, unit="%")
 
 
 def baselines(*models: str) -> tuple[Row, ...]:
@@ -34,4 +40,32 @@ def _property_column(target: str) -> Column:
     return Column(key=target, title=target, task=target, note=note)
 
 
+def node_columns(*names: str, group: str | None = None) -> tuple[Column, ...]:
+    """A column for each node data set."""
+    return tuple(
+        Column(key=name, title=NODE_DATASETS[name].title, task=name, group=group) for name in names
+    )
+
+
+def quoted_rows(
+    table: str, columns: tuple[Column, ...], rows: tuple[Row, ...]
+) -> dict[str, dict[str, Published]]:
+    """The rows of a published table in percent that an experiment does not run."""
+
+    def quoted(title: str, column: str, cell: Mapping[str, float]) -> Published:
+        shares: dict[str, Any] = {key: value / 100 for key, value in cell.items()}
+        return Published(**shares, row=title, column=column)
+
+    run = {row.title for row in rows}
+    return {
+        title: {column.key: quoted(title, column.title, cells[column.title]) for column in columns}
+        for title, cells in published_tables()[table]["rows"].items()
+        if title not in run
+    }
+
+
 PROPERTIES = tuple(map(_property_column, ("diameter", "laplacian", "sssp", "eccentricity")))
+NODE_ADGN = (
+    adgn_row("adgn-sum", "A-DGN", phi="sum"),
+    adgn_row("adgn-gcn", "A-DGN (GCN)", phi="gcn"),
+)

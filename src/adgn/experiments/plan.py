@@ -81,16 +81,10 @@ class CellPlan:
         """What is searched: what the row or column fixes is not."""
         if self.budget.search is None:
             return None
-        most = self.budget.search.most
         least = self.budget.search.least.get(self.row.model, {})
         named = named_space(self.budget.search.space, self.column.task, self.row.model)
         free = {
-            key: [
-                value
-                for value in values
-                if (key not in most or value <= most[key])
-                and (key not in least or value >= least[key])
-            ]
+            key: [value for value in values if key not in least or value >= least[key]]
             for key, values in named.items()
             if key not in self.fixed
         }
@@ -130,12 +124,20 @@ class CellPlan:
         if search.prune == "none":
             return self.tried * runs * (search.max_epochs or loop.max_epochs)
         patience = self.base.stopping.patience
-        rungs = rungs_of(loop.max_epochs, patience, runs, evaluate_every=loop.evaluate_every)
+        rungs = rungs_of(
+            search.max_epochs or loop.max_epochs,
+            patience,
+            runs,
+            evaluate_every=loop.evaluate_every,
+            first=search.first_rung,
+        )
         return sum(planned_epochs(self.tried, rungs))
 
     def seconds_left(self, cell: Cell | None) -> float | None:
         """About how long the cell will take from here on, one thread; `None`: not known."""
-        usual, epoch = self.budget.seconds_per_cell, self.budget.seconds_per_epoch
+        usual, epoch = self.budget.seconds_per_cell, self.budget.seconds_of_epoch(self.column.key)
+        if self.budget.epochs_per_run is not None and epoch is not None:
+            usual = self.planned_runs * self.budget.epochs_per_run * epoch
         if cell is not None and self.next_step(cell) is None:
             return 0.0
         runs = () if cell is None else cell.runs

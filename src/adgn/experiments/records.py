@@ -45,11 +45,16 @@ class Moments(_Record):
 
 
 class Published(Moments):
-    """A published number: its row and column in the paper, or in another one (`source`)."""
+    """A published number: its row and column in the paper, or in another one (`source`).
+
+    `source` says whose measurement it is; `differences` are sentences about how it was measured in
+    another way than the cell beside it.
+    """
 
     row: str | None = None
     column: str | None = None
     source: str | None = None
+    differences: tuple[str, ...] = ()
 
 
 class Failure(_Record):
@@ -121,15 +126,19 @@ class Cell(_Record):
 
 
 class Row(_Record):
-    """A method of a table."""
+    """A method of a table; notes are sentences about how it compares with what is published."""
 
     key: str
     title: str
     model: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 class Column(_Record):
-    """A task of a table; in a depth experiment a data set (`group`) at a number of layers."""
+    """A task of a table; in a depth experiment a data set (`group`) at a number of layers.
+
+    In other experiments columns of a group make a table of their own.
+    """
 
     key: str
     title: str
@@ -137,6 +146,11 @@ class Column(_Record):
     note: str | None = None
     layers: int | None = None
     group: str | None = None
+
+    @property
+    def dataset(self) -> str:
+        """What columns share that differ in the number of layers alone."""
+        return self.key if self.layers is None or self.group is None else self.group
 
 
 class Budget(_Record):
@@ -161,6 +175,7 @@ class Quoted(_Record):
     title: str
     values: dict[str, Moments]
     group: str = ""  # what sets it apart from the methods that are run, in a few words
+    notes: tuple[str, ...] = ()
 
 
 class Planned(_Record):

@@ -181,6 +181,11 @@ class ResultsDirectory:
         cells = self.path / experiment / "cells"
         return {file.name.partition("--")[0] for file in cells.glob("*--*.json")}
 
+    def recorded_columns(self, experiment: str) -> set[str]:
+        """Keys of columns that have cells."""
+        cells = self.path / experiment / "cells"
+        return {file.stem.partition("--")[2] for file in cells.glob("*--*.json")}
+
     def recorded_constant(self, experiment: str) -> dict[str, Moments]:
         """The constant predictor in columns that were measured in earlier calls."""
         file = self.path / experiment / "experiment.json"

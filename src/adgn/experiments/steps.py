@@ -162,6 +162,7 @@ def _with_settings(
         settings=base,
         search="random",
         prune=search.prune,
+        first_rung=search.first_rung,
         trials=plan.tried,
         executor=_InProcessExecutor(stop),
         seeds=seeds,

@@ -7,6 +7,7 @@ from pathlib import Path
 from adgn.experiments.api import plan_cells
 from adgn.experiments.budgets import BUDGETS
 from adgn.experiments.driver import Job
+from adgn.experiments.outline import without_data
 from adgn.experiments.plan import CellPlan
 from adgn.experiments.records import Cell, Moments
 from adgn.experiments.results import ResultsDirectory
@@ -78,7 +79,12 @@ def listing(
             list(dict.fromkeys(names))
             for names in ((p.row.key for p in mine), (p.column.key for p in mine))
         )
+        missing = without_data(experiment)
+        without = [key for key in keys if key in missing]
+        keys = [key for key in keys if key not in missing] or keys
         about = [["rows", ", ".join(rows)], ["columns", ", ".join(keys)]]
+        if without:
+            about.append(["no file", f"{', '.join(without)} (see `adgn data info {without[0]}`)"])
         budgets = []
         for budget in BUDGETS:
             every = plan_cells([experiment.name], budget)

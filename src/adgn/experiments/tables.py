@@ -4,16 +4,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from adgn._util.suggestions import unknown_name
-from adgn.data import NODE_DATASETS, TARGETS
+from adgn.data import TARGETS
 from adgn.experiments.beyond import BEYOND
 from adgn.experiments.definition import Column, Experiment, Metric, Row
+from adgn.experiments.heterophily import DEFECTS, HETEROPHILIC, HETEROPHILY
 from adgn.experiments.parts import (
+    ACCURACY,
     BATCH_MEAN,
     LOG_ERROR,
     MISLABELLED,
+    NODE_ADGN,
     PROPERTIES,
     adgn_row,
     baselines,
+    node_columns,
 )
 from adgn.experiments.records import Published
 from adgn.selection import named_space
@@ -22,16 +26,7 @@ from adgn.tasks.published import published_tables
 from adgn.tasks.trees import tree_layers
 from adgn.training import TrainConfig
 
-HEARD = (
-    "Edges of these graphs have a direction. All rows measured here, and the published ones of "
-    'A-DGN, hear the sources of incoming edges (direction="in"). The published GGCN, GPRGNN, '
-    "H2GCN, GCNII, Geom-GCN, PairNorm, GraphSAGE, GCN and GAT come from code in which a node hears "
-    'the targets of its outgoing edges ("out"), which on Chameleon and Squirrel tells far more; '
-    "“+ Undirected” rows hear both, as one graph. FA, DIGL and SDRF are on other graphs: a part of "
-    "each, with other splits."
-)
 SECONDS = Metric(name="seconds", title="seconds per epoch", unit="s", split="train")
-ACCURACY = Metric(name="accuracy", title="test accuracy", higher_is_better=True, unit="%")
 TREES = "tree-neighbors-match"
 
 
@@ -49,31 +44,12 @@ def _randomised(phi: str, *values: tuple[float, float]) -> Row:
     return row.model_copy(update={"quotes": quotes})
 
 
-def _node_columns(*names: str) -> tuple[Column, ...]:
-    return tuple(Column(key=name, title=NODE_DATASETS[name].title, task=name) for name in names)
-
-
 def _published_time(row: Row, column: Column, config: TrainConfig) -> Published | None:
     title = TARGETS[column.task].published_as
     if title is None:
         return None
     table = published_tables()["graph_property_prediction_seconds_per_epoch"]["rows"]
     return Published(**table[row.title][title], row=row.title, column=title)
-
-
-def _quoted(table: str, columns: tuple[Column, ...], rows: tuple[Row, ...]) -> dict[str, Any]:
-    """The rows of a published table in percent that an experiment does not run."""
-
-    def quoted(title: str, column: str, cell: Mapping[str, float]) -> Published:
-        shares: dict[str, Any] = {key: value / 100 for key, value in cell.items()}
-        return Published(**shares, row=title, column=column)
-
-    run = {row.title for row in rows}
-    return {
-        title: {column.key: quoted(title, column.title, cells[column.title]) for column in columns}
-        for title, cells in published_tables()[table]["rows"].items()
-        if title not in run
-    }
 
 
 def _over_depth(datasets: tuple[Column, ...], *layers: int) -> tuple[Column, ...]:
@@ -108,19 +84,8 @@ PROPERTY_ROWS = (
     adgn_row("adgn-ws-gcn", "A-DGN ws (GCN)", phi="gcn", weight_sharing=True),
     adgn_row("adgn-ldw-gcn", "A-DGN ldw (GCN)", phi="gcn", weight_sharing=False),
 )
-NODE_ADGN = (
-    adgn_row("adgn-sum", "A-DGN", phi="sum"),
-    adgn_row("adgn-gcn", "A-DGN (GCN)", phi="gcn"),
-)
 NODE_ROWS = (*baselines("gcn", "gat", "graphsage", "gin", "gcnii", "dgc", "grand"), *NODE_ADGN)
-HETEROPHILY_ROWS = (*NODE_ADGN, *baselines("mlp", "gcn", "gat", "graphsage", "gcnii"))
-NODE_GRAPHS = _node_columns("pubmed", "cs", "physics", "computers", "photo")
-HETEROPHILIC = _node_columns("chameleon", "squirrel", "actor", "cornell", "texas", "wisconsin")
-DEFECTS = tuple(
-    f"{column.title}: {defect}."
-    for column in HETEROPHILIC
-    for defect in NODE_DATASETS[column.key].defects
-)
+NODE_GRAPHS = node_columns("pubmed", "cs", "physics", "computers", "photo")
 
 _ALL = (
     Experiment(
@@ -176,22 +141,7 @@ _ALL = (
             "DAGNN is not in the paper's table.",
         ),
     ),
-    Experiment(
-        name="heterophily",
-        title="Heterophilic graphs",
-        summary="The class of a node where neighbours differ, on the ten fixed splits of Geom-GCN: "
-        "test accuracy.",
-        kind="scores",
-        metric=ACCURACY,
-        rows=HETEROPHILY_ROWS,
-        columns=HETEROPHILIC,
-        notes=(
-            "The paper trained A-DGN alone and quotes all other rows from earlier work.",
-            HEARD,
-            *DEFECTS,
-        ),
-        quoted=_quoted("heterophilic_benchmarks", HETEROPHILIC, HETEROPHILY_ROWS),
-    ),
+    HETEROPHILY,
     Experiment(
         name="trees",
         title="Tree-NeighborsMatch",

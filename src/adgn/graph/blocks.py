@@ -1,5 +1,7 @@
 """Many small graphs, prepared once; a batch of them is a few index operations."""
 
+from collections.abc import Callable, Hashable
+
 import torch
 from torch import Tensor
 
@@ -16,7 +18,7 @@ from adgn.graph.operator import (
     outside_transforms,
 )
 
-_Kind = tuple[Normalization, torch.dtype, OperatorDirection]
+_MADE_FROM_OPERATORS = ("laplacian", "skew")
 
 
 class GraphBlocks:
@@ -29,6 +31,9 @@ class GraphBlocks:
         edge_index: `[2, E]`; the edges of all graphs, each node numbered among all nodes.
         node_ptr: `[graphs + 1]`; graph `g` has the nodes `node_ptr[g]` to `node_ptr[g + 1] - 1`.
         edge_weight: `[E]`, optional; of the dtype of the states that will be multiplied.
+        normalized: Whether the weights are an operator already. A layer that would normalise them
+            (by `"mean"`, `"sym"`, `"gcn"`, …) then gets them as they are, without further self
+            loops; `"laplacian"` and `"skew"`, which are made from an operator, are made from them.
 
     Example:
         >>> edges = torch.tensor([[0, 1, 2], [1, 0, 3]])  # graph 0: 0 ↔ 1, graph 1: 2 → 3
@@ -39,9 +44,15 @@ class GraphBlocks:
     """
 
     def __init__(
-        self, edge_index: Tensor, node_ptr: Tensor, edge_weight: Tensor | None = None
+        self,
+        edge_index: Tensor,
+        node_ptr: Tensor,
+        edge_weight: Tensor | None = None,
+        *,
+        normalized: bool = False,
     ) -> None:
         check_node_ptr(node_ptr)
+        self.normalized = normalized
         check_same_place("node_ptr", node_ptr, "edge_index", edge_index)
         check_edge_index(edge_index, int(node_ptr[-1]))
         self.node_ptr = node_ptr.long().clone(memory_format=torch.contiguous_format)
@@ -65,7 +76,7 @@ class GraphBlocks:
             )
         self._edge_order = torch.argsort(graph_of_edge[0], stable=True)
         self._edge_count = torch.bincount(graph_of_edge[0], minlength=len(self))
-        self._operators: dict[_Kind, SparseOperator] = {}
+        self._operators: dict[Hashable, SparseOperator] = {}
 
     def __len__(self) -> int:
         return self.node_ptr.numel() - 1
@@ -82,9 +93,11 @@ class GraphBlocks:
         direction: OperatorDirection = "in",
     ) -> SparseOperator:
         """The operator of all graphs together."""
-        key = (normalization, dtype, direction)
-        if key not in self._operators:
-            whole = graph_operator(
+        if self.normalized and normalization not in _MADE_FROM_OPERATORS:
+            normalization = "none"
+
+        def build() -> SparseOperator:
+            return graph_operator(
                 self.edge_index,
                 self.edge_weight,
                 num_nodes=self.num_nodes,
@@ -92,6 +105,13 @@ class GraphBlocks:
                 direction=direction,
                 like=torch.empty(0, dtype=dtype, device=self.edge_index.device),
             )
+
+        return self.kept((normalization, dtype, direction), build)
+
+    def kept(self, key: Hashable, build: Callable[[], SparseOperator]) -> SparseOperator:
+        """What `build` makes of all graphs, a block-diagonal operator, made once for this key."""
+        if key not in self._operators:
+            whole = build()
             _ = whole.transposed_value  # now, so that no batch has to turn values over
             self._operators[key] = whole
         return self._operators[key]
@@ -108,7 +128,8 @@ class GraphBlocks:
     def to(self, device: torch.device | str) -> "GraphBlocks":
         """The same graphs on another device."""
         weight = None if self.edge_weight is None else self.edge_weight.to(device)
-        return GraphBlocks(self.edge_index.to(device), self.node_ptr.to(device), weight)
+        ends, starts = self.edge_index.to(device), self.node_ptr.to(device)
+        return GraphBlocks(ends, starts, weight, normalized=self.normalized)
 
 
 class SelectedGraphs:
@@ -142,7 +163,7 @@ class SelectedGraphs:
         positions = torch.arange(self.num_nodes, device=graphs.device)
         # index_select throughout: plain indexing takes three times as long on long vectors.
         self.node_index = positions - self._shift.index_select(0, self.batch)
-        self._operators: dict[_Kind, SparseOperator] = {}
+        self._operators: dict[Hashable, SparseOperator] = {}
 
     def __len__(self) -> int:
         return self.graphs.numel()
@@ -159,10 +180,14 @@ class SelectedGraphs:
         direction: OperatorDirection = "in",
     ) -> SparseOperator:
         """The operator of the batch, put together when first asked for."""
-        key = (normalization, dtype, direction)
+        kind = (normalization, dtype, direction)
+        return self.rows_of(kind, lambda: self.blocks.operator(*kind))
+
+    def rows_of(self, key: Hashable, build: Callable[[], SparseOperator]) -> SparseOperator:
+        """The batch's part of a block-diagonal operator of all graphs, which is made once."""
         if key not in self._operators:
             with outside_transforms(self.node_ptr):
-                self._operators[key] = self._operator(self.blocks.operator(*key))
+                self._operators[key] = self._operator(self.blocks.kept(key, build))
         return self._operators[key]
 
     def _operator(self, whole: SparseOperator) -> SparseOperator:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from adgn.graph.native import calls
+from adgn.graph.native import calls, edge_calls
 from adgn.graph.native.library import DTYPES, native_library
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class _Multiply(torch.autograd.Function):
         grad_value = grad_x = None
         if ctx.needs_input_grad[0]:
             ends = (x, grad) if ctx.transposed else (grad, x)
-            grad_value = _slot_products(ctx.operator.pattern.csr, *ends)
+            grad_value = edge_dot(ctx.operator, *ends)
         if ctx.needs_input_grad[1]:
             grad_x = _apply(value, grad, ctx.operator, not ctx.transposed)
         return grad_value, grad_x, None, None
@@ -186,11 +186,71 @@ def _shares_memory(value: Tensor, other: Tensor) -> bool:
     return value is other or value.data_ptr() == other.data_ptr()
 
 
-def _slot_products(csr: "CSR", left: Tensor, right: Tensor) -> Tensor:
-    """`left[row] · right[col]` for each slot: the gradient of `A @ x` in A's values."""
+def edge_dot(operator: "SparseOperator", left: Tensor, right: Tensor) -> Tensor:
+    r"""$\langle \mathbf{l}_u, \mathbf{r}_j \rangle$ for each entry $(u, j)$ of an operator.
+
+    It is the gradient of `operator @ right` in the operator's values, where that of the product is
+    `left`. Differentiable to any order; the values of the operator play no part.
+
+    Args:
+        operator: Its pattern says which products are wanted.
+        left: `[rows, channels]`.
+        right: `[columns, channels]`.
+
+    Returns:
+        `[entries]`, in the order of `operator.value`.
+
+    Example:
+        >>> from adgn.graph import graph_operator
+        >>> path = graph_operator(torch.tensor([[0, 1], [1, 2]]), num_nodes=3)  # 0 → 1 → 2
+        >>> x = torch.tensor([[1.0], [2.0], [3.0]])
+        >>> edge_dot(path, x, x).tolist()  # of nodes 1 and 0, and of nodes 2 and 1
+        [2.0, 6.0]
+    """
+    shapes = [(size, left.size(-1)) for size in operator.shape]
+    for name, tensor, shape in zip(("left", "right"), (left, right), shapes, strict=True):
+        if tensor.shape != shape:
+            raise ValueError(f"{name} has shape {list(tensor.shape)}; expected {list(shape)}")
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return _gathered_dots(operator.pattern.csr, left, right)
+    dots: Tensor = _EdgeDot.apply(left, right, operator)  # type: ignore[no-untyped-call]
+    return dots
+
+
+class _EdgeDot(torch.autograd.Function):
+    """The dot products along edges; their gradients are products with them as values."""
+
+    @staticmethod
+    def forward(ctx: Any, left: Tensor, right: Tensor, operator: "SparseOperator") -> Tensor:
+        ctx.operator = operator
+        ctx.save_for_backward(left, right)
+        csr, library = operator.pattern.csr, native_library()
+        if library is not None and edge_calls.unsupported_reason(csr, left, right) is None:
+            return edge_calls.edge_dots(library, csr, left, right)
+        return _gathered_dots(csr, left, right)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+        left, right = ctx.saved_tensors
+        weighted = ctx.operator.with_values(grad)
+        grad_left = grad_right = None
+        if ctx.needs_input_grad[0]:
+            grad_left = _apply(grad, right, weighted, False)
+        if ctx.needs_input_grad[1]:
+            grad_right = _apply(grad, left, weighted, True)
+        return grad_left, grad_right, None
+
+
+def _gathered_dots(csr: "CSR", left: Tensor, right: Tensor) -> Tensor:
+    """The same in torch, and the reference: gather both rows of each entry, multiply, add up."""
     step = max(1, _GATHER_LIMIT // max(1, left.size(-1)))
     row, col = torch.split(csr.row, step), torch.split(csr.col, step)
-    return torch.cat([(left[r] * right[c]).sum(-1) for r, c in zip(row, col, strict=True)])
+    return torch.cat(
+        [
+            (left.index_select(0, r) * right.index_select(0, c)).sum(-1)
+            for r, c in zip(row, col, strict=True)
+        ]
+    )
 
 
 def torch_csr(

@@ -210,6 +210,10 @@ class SparsePattern:
         if self.to_transposed is not None:
             return self.to_transposed
         # Sorting by column, rows staying ascending, is what transposing means.
+        library = native_library()
+        if library is not None and calls.unsupported_pattern_reason(self.csr) is None:
+            calls.check_pattern(library, self.csr)
+            return calls.transpose(library, self.csr.rowptr, self.csr.col, self.csr.shape)[2]
         with outside_transforms(self.csr.col):
             return torch.argsort(self.csr.col, stable=True)
 

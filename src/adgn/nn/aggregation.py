@@ -198,10 +198,7 @@ class ChebAggregation(GraphConvolution, MessagePassing):  # type: ignore[misc]
         r"""$\Phi(\mathbf{X}, \mathcal{N}_u)$ for every node."""
         operator = self.operator(x, edge_index, edge_weight)
         weight = self.weight - self.weight.mT if self.antisymmetric else self.weight
-        before, terms = x, [-(operator @ x)]
-        for _ in range(self.degree - 1):
-            before, last = terms[-1], torch.add(before, operator @ terms[-1], alpha=2).neg()
-            terms.append(last)
+        terms = conv.chebyshev_terms(operator, x, self.degree)[1:]
         return torch.cat(terms, dim=-1) @ torch.cat(weight.unbind(), dim=-1).t()
 
     def __repr__(self) -> str:

@@ -17,6 +17,7 @@ from adgn.graph.checks import (
     check_choice,
     check_count,
     check_features,
+    check_flag,
     check_tensor,
 )
 from adgn.nn.registry import ModelOptions, ModelSpec, check_ridge, unused_edge_features
@@ -83,7 +84,13 @@ class GraphNetwork(nn.Module):
     $$
 
     At graph level the readout reads the sum, the maximum and the mean over a graph's nodes, next
-    to each other.
+    to each other. With `fully_adjacent` the readout of a node reads, next to its state, the mean of
+    all states of its graph, which is a last layer on the complete graph with a self term:
+
+    $$
+    \hat{\mathbf{Y}} = \mathbf{X}^L \mathbf{W}_{\mathrm{self}}^\top + \tfrac{1}{n} \mathbf{1}
+        \mathbf{1}^\top \mathbf{X}^L \mathbf{W}^\top + \mathbf{1} \mathbf{b}^\top
+    $$
 
     Args:
         in_channels: Features per node; with `encoder="embedding"` a list of how many values each
@@ -92,8 +99,9 @@ class GraphNetwork(nn.Module):
         out_channels: Outputs per node or graph.
         propagation: A module called as `propagation(x, edge_index, edge_weight)` (and
             `edge_attr` where edge features are given) that maps states `[N, d]` to states
-            `[N, d]`. An attribute `edge_dim = None` says that it reads no edge features, and
-            `reads_batch = True` that it is also called with `batch` and `batch_size`.
+            `[N, d]`. An attribute `edge_dim = None` says that it reads no edge features,
+            `reads_batch = True` that it is also called with `batch` and `batch_size`, and
+            `out_channels` that its states have another size than `d`.
         level: `"node"`: one output per node; `"graph"`: one per graph.
         encoder: `"linear"` (no activation); `"linear_no_bias"`; `"embedding"`: the sum of an
             embedding of each of the node's integers; or `"none"`: the features are the states.
@@ -104,6 +112,8 @@ class GraphNetwork(nn.Module):
         dropout: The share of entries dropped, while training, of the first and of the last states.
         train_recurrent: Whether the weights of the propagation are trained; with `False` they stay
             as initialised. `readout="ridge"` needs `False`.
+        fully_adjacent: Whether the readout of nodes is on the complete graph. It takes $O(nd)$
+            time and memory.
 
     Shapes: features `[N, in_channels]`, dense or sparse CSR; a graph; edge weights `[E]`, graph
     numbers `[N]`, edge features `[E, F]` (all three optional) → `[N, out_channels]` or `[graphs,
@@ -134,6 +144,7 @@ class GraphNetwork(nn.Module):
         readout: str = "linear",
         dropout: float = 0.0,
         train_recurrent: bool = True,
+        fully_adjacent: bool = False,
     ) -> None:
         super().__init__()
         values = None if isinstance(in_channels, int) else tuple(in_channels)
@@ -148,6 +159,12 @@ class GraphNetwork(nn.Module):
         if not isinstance(dropout, int | float) or not 0 <= dropout < 1:
             raise ValueError(f"dropout={dropout!r} is not valid; it must be in [0, 1)")
         check_ridge(readout, train_recurrent, dropout)
+        check_flag("fully_adjacent", fully_adjacent)
+        if fully_adjacent and level == "graph":
+            raise ValueError(
+                "fully_adjacent=True has no meaning at level='graph', whose readout reads the mean "
+                "of all nodes already; leave it out"
+            )
         if (encoder == "embedding") != (values is not None):
             raise ValueError(
                 f"encoder={encoder!r} does not fit in_channels={values or in_channels}: an "
@@ -163,6 +180,7 @@ class GraphNetwork(nn.Module):
         self.hidden_channels = hidden_channels
         self.out_channels = out_channels
         self.level = level
+        self.fully_adjacent = fully_adjacent
         self.configuration: dict[str, Any] = {}  # the arguments of build_model, where it was used
         self.dropout = nn.Dropout(dropout)
         self.encoder: nn.Module | None = None
@@ -171,7 +189,8 @@ class GraphNetwork(nn.Module):
         elif encoder != "none":
             self.encoder = nn.Linear(in_channels, hidden_channels, bias=encoder == "linear")
         self.propagation = propagation
-        read = hidden_channels if level == "node" else len(_POOLS) * hidden_channels
+        self.state_channels: int = getattr(propagation, "out_channels", hidden_channels)
+        read = self.state_channels * (len(_POOLS) if level == "graph" else 1 + fully_adjacent)
         if readout == "none" and out_channels != read:
             raise ValueError(f"readout='none' gives {read} outputs; set out_channels={read}")
         self.readout = _build_readout(readout, read, out_channels)
@@ -216,7 +235,7 @@ class GraphNetwork(nn.Module):
         batch_size: int | None = None,
         edge_attr: Tensor | None = None,
     ) -> Tensor:
-        """The last states of all nodes, `[N, hidden_channels]`; arguments as in `forward`."""
+        """The last states of all nodes, `[N, state_channels]`; arguments as in `forward`."""
         self._check_batch_given(batch)  # before the work of all layers
         if edge_attr is not None and getattr(self.propagation, "edge_dim", edge_attr) is None:
             raise unused_edge_features(type(self).__name__)
@@ -259,20 +278,30 @@ class GraphNetwork(nn.Module):
     def read(
         self, states: Tensor, batch: Tensor | None = None, batch_size: int | None = None
     ) -> Tensor:
-        """The outputs from the last states, `[N, hidden_channels]`; arguments as in `forward`."""
+        """The outputs from the last states, `[N, state_channels]`; arguments as in `forward`."""
         output: Tensor = self.readout(self.pool(states, batch, batch_size))
         return output
 
     def pool(
         self, states: Tensor, batch: Tensor | None = None, batch_size: int | None = None
     ) -> Tensor:
-        """What the readout reads: the states, at graph level `[graphs, 3 * hidden_channels]`."""
+        """What the readout reads: the states, at graph level `[graphs, 3 * state_channels]`.
+
+        With `fully_adjacent` `[N, 2 * state_channels]`: each state and the mean of its graph's.
+        """
         self._check_batch_given(batch)
-        if batch is not None and self.level == "graph":
+        if batch is not None and (self.level == "graph" or self.fully_adjacent):
             check_batch(batch, states.size(-2), states, batch_size)
             batch = batch.long()
-            states = torch.cat([pool(states, batch, batch_size) for pool in _POOLS], dim=-1)
-        return states
+        if batch is not None and self.level == "graph":
+            return torch.cat([pool(states, batch, batch_size) for pool in _POOLS], dim=-1)
+        if not self.fully_adjacent:
+            return states
+        if batch is None:
+            mean = states.mean(dim=-2, keepdim=True).expand_as(states)
+        else:
+            mean = global_mean_pool(states, batch, batch_size).index_select(-2, batch)
+        return torch.cat([states, mean], dim=-1)
 
     def _check_batch_given(self, batch: Tensor | None) -> None:
         if self.level == "graph" and batch is None:
@@ -286,6 +315,11 @@ class GraphNetwork(nn.Module):
         for part in self.modules():
             if part is not self and hasattr(part, "reset_parameters"):
                 part.reset_parameters()  # type: ignore[operator]
+
+    def undecayed_parameters(self) -> list[nn.Parameter]:
+        """The parameters without weight decay: those that a part names in its `undecayed`."""
+        parts = ((part, getattr(part, "undecayed", ())) for part in self.modules())
+        return [getattr(part, name) for part, names in parts for name in names]
 
     def parameter_counts(self) -> dict[str, int]:
         """Trainable numbers per part: `encoder`, `propagation`, `readout` and `total`."""

@@ -49,6 +49,12 @@ class ModelOptions(BaseModel):
         "`adgn`: randomised A-DGN)",
     )
 
+    fully_adjacent: bool = Field(
+        False,
+        description="the readout of a node also reads the mean of the last states of all nodes: a "
+        "last layer on the complete graph, with weights of its own for the node itself",
+    )
+
     @model_validator(mode="after")
     def _ridge_needs_fixed_weights(self) -> "ModelOptions":
         check_ridge(self.readout, self.train_recurrent, self.dropout)
@@ -98,7 +104,7 @@ class ModelSpec:
         paper: A link to where it was proposed.
         rule: One layer in LaTeX: the states $\mathbf{X}^\ell$ from $\mathbf{X}^{\ell-1}$.
         hops_per_layer: How far a layer's outputs look; the receptive field of $L$ layers is
-            $L$ times as much.
+            $L$ times as much. `None`: at all nodes of the graph.
         memory: What a layer keeps for the backward pass, with $n$ nodes, $m$ edges, size $d$.
         time: The time of a layer.
         note: What a user should know besides, in Markdown.
@@ -117,7 +123,7 @@ class ModelSpec:
     title: str = ""
     paper: str = ""
     rule: str = ""
-    hops_per_layer: int = 1
+    hops_per_layer: int | None = 1
     memory: str = ""
     time: str = ""
     note: str = ""
@@ -130,6 +136,8 @@ class ModelSpec:
     @property
     def receptive_field(self) -> str:
         """How many hops away the outputs of `L` layers look."""
+        if self.hops_per_layer is None:
+            return r"\text{all nodes}"
         return {0: "0", 1: "L"}.get(self.hops_per_layer, f"{self.hops_per_layer}L")
 
     def describe_options(self) -> list[OptionSpec]:
@@ -185,7 +193,7 @@ def register_model(
         **about: Further attributes of a [`ModelSpec`][adgn.nn.ModelSpec], for the documentation.
 
     Example:
-        [SGC](https://arxiv.org/abs/1902.07153), powers of GCN's operator without weights:
+        Means of neighbours, again and again, without weights:
 
         >>> from adgn.nn import Model, build_model, register_model, unregister_model
         >>> from adgn.nn.models.diffusion import Diffusion
@@ -194,14 +202,14 @@ def register_model(
         ...         for _ in range(self.num_layers):
         ...             x = operator @ x
         ...             yield x
-        >>> @register_model("sgc", paper="https://arxiv.org/abs/1902.07153")
-        ... class SGC(Model):
+        >>> @register_model("mean-powers")
+        ... class MeanPowers(Model):
         ...     @staticmethod
         ...     def build_propagation(channels, num_layers, options):
-        ...         return Powers(num_layers, "gcn", act=None)
-        >>> build_model("sgc", 3, 16, 2, num_layers=4).propagation
-        Powers(num_layers=4, normalization='gcn')
-        >>> unregister_model("sgc")
+        ...         return Powers(num_layers, "mean", act=None)
+        >>> build_model("mean-powers", 3, 16, 2, num_layers=4).propagation
+        Powers(num_layers=4, normalization='mean')
+        >>> unregister_model("mean-powers")
     """
 
     def register(network: Network) -> Network:
@@ -232,7 +240,7 @@ def available_models() -> list[str]:
 
     Example:
         >>> available_models()[:4]
-        ['adgn', 'appnp', 'cgnn', 'dagnn']
+        ['adgn', 'appnp', 'cgnn', 'cheb']
     """
     return sorted(_MODELS)
 

@@ -126,7 +126,7 @@ def _merged_definition(new: Outline, old: Outline, target: Path) -> Outline:
     columns = _union(new.columns, old_columns, usual.columns if usual else (), attrgetter("key"))
     places = {(row.key, column.key) for row in rows for column in columns}
     planned = _union(new.cells, old.cells, (), attrgetter("row", "column"))
-    constants = {column.group or column.key for column in columns}
+    constants = {column.dataset for column in columns}
     quoted = (one for one in new.quoted if one.title not in {row.title for row in rows})
     update = {
         "rows": rows,

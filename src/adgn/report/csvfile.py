@@ -24,7 +24,7 @@ def csv_table(table: TableResults) -> str:
     lines: list[dict[str, Any]] = []
     for (row, key), cell in table.cells.items():
         column = columns[key]
-        constant = table.constant(column)
+        constant, published = table.constant(column), cell.published
         more: dict[str, float | None] = {}
         for score in extras:
             paper = published_extra(cell, score)
@@ -48,6 +48,7 @@ def csv_table(table: TableResults) -> str:
                 **_moments("", table.score(cell)),
                 **_moments("published_", cell.published),
                 "difference": difference_to_published(table, cell),
+                "published_differs": " ".join(published.differences) if published else None,
                 "constant_mean": constant.mean if constant else None,
                 **more,
                 **_moments("seconds_per_epoch_", cell.seconds_per_epoch),

@@ -65,6 +65,8 @@ def _facts(table: TableResults, cell: Cell) -> Pairs:
         (metric.title, form.moments(table.score(cell))),
         ("published", form.moments(published) + in_paper),
         ("difference", difference),
+        ("measured by", "" if published is None else published.source or ""),
+        ("published otherwise", "" if published is None else " ".join(published.differences)),
         *extras,
         ("milliseconds per epoch", number_format("ms").moments(times)),
         ("trainable parameters", "" if cell.parameters is None else str(cell.parameters)),

@@ -38,6 +38,7 @@ class Line:
     role: str
     label: str
     entries: tuple[Entry, ...]
+    mark: str = ""  # the number of the note about the method
 
     @property
     def main(self) -> bool:
@@ -54,6 +55,20 @@ class Head:
 
 
 @dataclass(frozen=True)
+class Note:
+    """What must be known to compare some methods with what is published."""
+
+    mark: str  # at the labels of these methods
+    methods: tuple[str, ...]
+    text: str
+
+    @property
+    def whole(self) -> str:
+        """The methods and the text."""
+        return f"{', '.join(self.methods)}: {self.text}"
+
+
+@dataclass(frozen=True)
 class Grid:
     """A table: caption, column headings and blocks of lines, one block per method."""
 
@@ -62,6 +77,7 @@ class Grid:
     corner: str
     heads: tuple[Head, ...]
     blocks: tuple[tuple[Line, ...], ...]
+    notes: tuple[Note, ...] = ()
 
 
 def anchor(cell: Cell) -> str:
@@ -105,7 +121,10 @@ def grids(table: TableResults) -> list[Grid]:
     for extra in extra_scores(table):
         about += f"; {extra.title}: {extra.meaning}"
     caption = sentence(f"{subject}{score}; {about}")
-    return [_grid(table, group, caption, "method") for group in table.groups]
+    return [
+        _grid(table, group, f"{caption} ({group.title})" if group.title else caption, "method")
+        for group in table.groups
+    ]
 
 
 def time_grid(table: TableResults) -> Grid | None:
@@ -141,6 +160,8 @@ def _grid(table: TableResults, group: Group, caption: str, corner: str) -> Grid:
     form = number_format(experiment.metric.unit)
     best = {column.key: _best(table, column) for column in columns}
     extras = extra_scores(table)
+    notes = _notes(table, columns)
+    marks = {method: note.mark for note in notes for method in note.methods}
     blocks = []
     for row in experiment.rows:
         cells = [table.cells[row.key, column.key] for column in columns]
@@ -148,7 +169,7 @@ def _grid(table: TableResults, group: Group, caption: str, corner: str) -> Grid:
             cell_entry(form, cell, table.score(cell), row.key in best[cell.column])
             for cell in cells
         )
-        lines = [Line("measured", row.title, measured)]
+        lines = [Line("measured", row.title, measured, marks.get(row.title, ""))]
         if any(cell.published for cell in cells):
             lines += _line("published", "published", form, (cell.published for cell in cells))
             gaps = [difference_to_published(table, cell) for cell in cells]
@@ -169,13 +190,33 @@ def _grid(table: TableResults, group: Group, caption: str, corner: str) -> Grid:
     for quoted in experiment.quoted:
         values = (quoted.values.get(column.key) for column in columns)
         kind = f"; {quoted.group}" if quoted.group else ""
-        lines = _line("quoted", f"{quoted.title} (published{kind})", form, values)
+        label = f"{quoted.title} (published{kind})"
+        lines = [
+            replace(line, mark=marks.get(quoted.title, ""))
+            for line in _line("quoted", label, form, values)
+        ]
         for extra in extras if lines else ():
             more = [quoted_extra(quoted.title, column.title, extra) for column in columns]
             lines += _line("quoted-extra", extra.title, NumberFormat(extra.digits), more)
         blocks.append(tuple(lines))
     heads = [Head(c.title if c.layers is None else str(c.layers), c.note or "") for c in columns]
-    return Grid(group.key, caption, corner, tuple(heads), tuple(filter(None, blocks)))
+    return Grid(group.key, caption, corner, tuple(heads), tuple(filter(None, blocks)), notes)
+
+
+def _notes(table: TableResults, columns: tuple[Column, ...]) -> tuple[Note, ...]:
+    """The notes of the methods with values in these columns; equal ones once."""
+    experiment = table.experiment
+    texts: dict[str, list[str]] = {}
+    for row in experiment.rows:
+        if row.notes:
+            texts.setdefault(" ".join(row.notes), []).append(row.title)
+    for quoted in experiment.quoted:
+        if quoted.notes and any(column.key in quoted.values for column in columns):
+            texts.setdefault(" ".join(quoted.notes), []).append(quoted.title)
+    return tuple(
+        Note(str(number), tuple(methods), text)
+        for number, (text, methods) in enumerate(texts.items(), start=1)
+    )
 
 
 def _line(

@@ -41,6 +41,10 @@ def latex_grid(grid: Grid) -> str:
             "\n\\addlinespace\n".join(blocks),
             r"\bottomrule",
             r"\end{tabular}",
+            *(
+                rf"\par\smallskip\footnotesize $^{{{note.mark}}}$ {escape_latex(note.whole)}"
+                for note in grid.notes
+            ),
             r"\end{table}",
             "",
         ]
@@ -48,7 +52,8 @@ def latex_grid(grid: Grid) -> str:
 
 
 def _line(line: Line) -> str:
-    texts = [("" if line.main else r"\quad ") + escape_latex(line.label)]
+    mark = f"$^{{{line.mark}}}$" if line.mark else ""
+    texts = [("" if line.main else r"\quad ") + escape_latex(line.label) + mark]
     for entry in line.entries:
         text = escape_latex(entry.text)
         texts.append(rf"\textbf{{\boldmath {text}}}" if entry.best else text)

@@ -45,14 +45,17 @@ def markdown_grid(grid: Grid) -> str:
         for line in block
     ]
     caption = f"{escape_markdown(grid.caption)}. Bold: the best of its column."
-    return f"{caption}\n\n{markdown_table(head, rows)}"
+    text = f"{caption}\n\n{markdown_table(head, rows)}"
+    notes = [f"- <sup>{note.mark}</sup> {escape_markdown(note.whole)}" for note in grid.notes]
+    return text + ("\n" + "\n".join(notes) + "\n" if notes else "")
 
 
 def _label(line: Line) -> str:
     label = escape_markdown(line.label)
     if not line.main:
         return f"*{label}*"
-    return f"**{label}**" if line.role == "measured" else label
+    mark = f" <sup>{line.mark}</sup>" if line.mark else ""
+    return (f"**{label}**" if line.role == "measured" else label) + mark
 
 
 def markdown_entry(entry: Entry) -> str:

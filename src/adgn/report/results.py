@@ -23,7 +23,7 @@ class ReportError(ValueError):
 
 @dataclass(frozen=True)
 class Group:
-    """Columns that are shown together: of one data set in a depth experiment, else all."""
+    """Columns that are shown together: of one data set in a depth experiment, else of a group."""
 
     title: str  # the data set; empty where the group is the whole table
     key: str  # names the group among those of all experiments
@@ -51,15 +51,13 @@ class TableResults:
 
     @property
     def groups(self) -> list[Group]:
-        """The columns that are shown together: all of them, or those of each data set."""
+        """The columns that are shown together: those of each data set, or of each group."""
         name, columns = self.experiment.name, self.experiment.columns
-        if self.experiment.kind != "depth":
-            return [Group("", name, columns)]
         found: dict[str, list[Column]] = {}
         for column in columns:
             found.setdefault(column.group or "", []).append(column)
         return [
-            Group(title, f"{name}--{title}" if title else name, tuple(mine))
+            Group(title, f"{name}--{title.replace(' ', '-')}" if title else name, tuple(mine))
             for title, mine in found.items()
         ]
 
@@ -75,8 +73,7 @@ class TableResults:
 
     def constant(self, column: Column) -> Moments | None:
         """The constant predictor's score in a column; of its data set in a depth experiment."""
-        depth = column.layers is not None and column.group is not None
-        return self.experiment.constant.get(column.group or "" if depth else column.key)
+        return self.experiment.constant.get(column.dataset)
 
 
 @dataclass(frozen=True)

@@ -3,23 +3,27 @@
 import math
 import random
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from adgn._util.suggestions import unknown_name
 from adgn.nn import model_spec
 from adgn.selection.errors import SpaceError
+from adgn.tasks.published_settings import authors_space, has_authors_space
 from adgn.tasks.spaces import SearchSpace, compact_space, paper_spaces
 from adgn.training import ConfigError, resolve_config
 from adgn.training.tasks import task_entry
+from adgn.transforms import resolve_transforms
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-# A study compares configurations of one problem: what changes the problem is not chosen from.
+_TRANSFORM = "task.transform"
+# A study compares configurations of one problem: what changes the problem is not chosen from. A
+# transform of the graph that keeps all nodes does not.
 _NOT_CHOSEN = {
     "task": "it would change the problem; start a study per task",
     "seed": "seeds belong to the protocol, see --seeds",
@@ -49,7 +53,7 @@ def resolve_space(
 
 
 def named_space(name: str, task: str, model: str) -> SearchSpace:
-    """The paper's grid of a model for a task, or a compact space around it.
+    """The paper's grid of a model for a task, a compact space around it, or the authors' settings.
 
     Example:
         >>> grid_size(named_space("paper", "diameter", "adgn"))
@@ -58,8 +62,15 @@ def named_space(name: str, task: str, model: str) -> SearchSpace:
     family, grids = task_entry(task).family, paper_spaces(model_spec(model).name)
     if name == "compact":
         return compact_space(task, model)
+    if name == "authors":
+        if family != "heterophily" or not has_authors_space(model):
+            raise SpaceError(
+                f"space='authors' is not there for {model!r} on {task!r}, but for the methods of "
+                "the paper's table of heterophilic graphs on these; use 'compact' or 'paper'"
+            )
+        return authors_space(task, model)
     if name != "paper":
-        unknown = unknown_name("space", name, ("paper", "compact"))
+        unknown = unknown_name("space", name, ("paper", "compact", "authors"))
         raise SpaceError(f"{unknown} Or give a .toml file.")
     if family not in grids:
         raise SpaceError(
@@ -107,7 +118,7 @@ def check_space(space: SearchSpace, settings: Mapping[str, Any]) -> SearchSpace:
         raise SpaceError("the space is empty; give at least one key with a list of values")
     for key, values in space.items():
         reason = _NOT_CHOSEN.get(key) or _NOT_CHOSEN.get(key.partition(".")[0])
-        if reason:
+        if reason and key != _TRANSFORM:
             raise SpaceError(f"{key} cannot be chosen from: {reason}")
         if not isinstance(values, list | tuple):
             raise SpaceError(f"{key}={values!r} is not a list; write [{values!r}] for one value")
@@ -116,6 +127,8 @@ def check_space(space: SearchSpace, settings: Mapping[str, Any]) -> SearchSpace:
         for value in values:
             if not (value is None or isinstance(value, bool | int | float | str)):
                 raise SpaceError(f"{key}: {value!r} is not a number, a name, true or false")
+        if key == _TRANSFORM:
+            _check_nodes_are_kept(values)
         if len(set(values)) < len(values):
             raise SpaceError(f"{key}={list(values)!r} has a value twice; give each once")
     first = {key: values[0] for key, values in space.items()}
@@ -129,6 +142,20 @@ def check_space(space: SearchSpace, settings: Mapping[str, Any]) -> SearchSpace:
                 message = str(error).removeprefix(f"{section}: " if name else "")
                 raise SpaceError(f"{place}: {message.removeprefix(f'{key}: ')}") from error
     return {key: list(values) for key, values in space.items()}
+
+
+def _check_nodes_are_kept(values: Sequence[Any]) -> None:
+    for value in values:
+        try:
+            transforms = resolve_transforms(value)
+        except (TypeError, ValueError) as error:
+            raise SpaceError(f"{_TRANSFORM}: {error}") from error
+        for transform in transforms:
+            if not transform.keeps_nodes:
+                raise SpaceError(
+                    f"{_TRANSFORM}: {value!r} cannot be chosen from: {transform.name} leaves nodes "
+                    "out, which would change the problem; use --set"
+                )
 
 
 def nested(point: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field, StrictBool, StrictInt
+from pydantic import Field, StrictBool, StrictInt, field_validator
 
 from adgn.data.node_datasets import NODE_DATASETS
+from adgn.tasks.authors import NODE_DEPTHS
 from adgn.tasks.published import published_for
 from adgn.training.config import TaskConfig
 from adgn.training.tasks import (
@@ -20,6 +21,7 @@ from adgn.training.tasks import (
 if TYPE_CHECKING:  # what brings torch is imported where it is used: listing the tasks is quick
     import torch
     from torch import Tensor
+    from torch_geometric.data import Data
 
     from adgn.data import NodeSplit
     from adgn.training.batches import BatchSource, Split
@@ -31,8 +33,8 @@ class NodeConfig(TaskConfig):
 
     splits: Literal["paper", "public"] = Field(
         default="paper",
-        description='"paper": 20 train and 30 validation nodes per class, or Geom-GCN\'s splits '
-        'for heterophilic graphs; "public": the split that comes with the data set',
+        description='"paper": 20 train and 30 validation nodes per class, or the ten fixed '
+        'splits of heterophilic graphs; "public": the split that comes with the data set',
     )
     split: StrictInt = Field(default=0, ge=0, description="which of the splits, from 0")
     largest_component: StrictBool = Field(
@@ -41,32 +43,64 @@ class NodeConfig(TaskConfig):
     features: Literal["auto", "sparse", "dense"] = Field(
         default="auto", description="how features are kept; auto: sparse where it pays"
     )
+    normalize: StrictBool = Field(
+        default=False, description="divide the features of each node by their sum"
+    )
+    transform: list[dict[str, Any]] = Field(
+        default_factory=list,
+        description='transforms of the graph before any method sees it, in order: a name, "sdrf", '
+        'with settings "sdrf:iterations=20", several "undirected | digl:k=32", or a list',
+    )
     root: str | None = Field(default=None, description='data root; "none": the usual one')
+
+    @field_validator("transform", mode="before")
+    @classmethod
+    def _transforms_by_name(cls, given: Any) -> Any:
+        if given is None or given == []:
+            return []
+        from adgn.transforms import resolve_transforms  # it brings torch
+
+        return [transform.settings() for transform in resolve_transforms(given)]
 
 
 def _size(config: "TrainConfig") -> TaskSize:
     task = NodeConfig.of(config)
     known = NODE_DATASETS[task.name]
     share = 1.0 if task.features == "dense" else 0.1  # of the features that are kept
-    data = 4.0 * share * known.nodes * known.features + 32.0 * known.edges
-    return TaskSize(data, known.nodes, known.edges, known.features, known.classes)
+    edges = known.edges
+    if task.transform:
+        from adgn.transforms import resolve_transforms  # it brings torch
+
+        for transform in resolve_transforms(task.transform):
+            edges = transform.expected_edges(known.nodes, edges)
+    data = 4.0 * share * known.nodes * known.features + 32.0 * edges
+    return TaskSize(data, known.nodes, edges, known.features, known.classes)
 
 
 def _build(config: "TrainConfig", device: "torch.device", progress: Progress | None) -> TaskData:
-    from adgn.data import load
-    from adgn.training.batches import FullGraph
+    from adgn.data import load, transformed
+    from adgn.data.features import rows_sum_to_one
+    from adgn.training.batches import FullGraph, graph_as_given
 
     task = NodeConfig.of(config)
     reading = {"features": task.features, "largest_component": task.largest_component}
-    data = cached_data(
-        ("graph", task.name, task.root, *reading.values(), device),
-        lambda: load(task.name, task.root, **reading).to(device),  # type: ignore[arg-type]
-    )
+
+    def read() -> "Data":
+        data = load(task.name, task.root, **reading)  # type: ignore[arg-type]
+        if task.normalize:
+            data.x = rows_sum_to_one(data.x)
+        return transformed(data, task.transform, root=task.root).to(device)
+
+    about = (*reading.values(), task.normalize, str(task.transform))
+    data = cached_data(("graph", task.name, task.root, *about, device), read)
     split = _split(task, data)
     masks: dict[Split, Tensor] = {"train": split.train, "val": split.val, "test": split.test}
     number = data.get("node_id")  # of the nodes of a component
+    graph, weight = graph_as_given(
+        data.edge_index, data.get("edge_weight"), data.num_nodes, normalized=data.normalized
+    )
     sources: dict[Split, BatchSource] = {
-        name: FullGraph(data.x, data.edge_index, data.y, mask.to(device), node_id=number)
+        name: FullGraph(data.x, graph, data.y, mask.to(device), edge_weight=weight, node_id=number)
         for name, mask in masks.items()
     }
     classes = int(data.y.max()) + 1
@@ -78,6 +112,8 @@ def _build(config: "TrainConfig", device: "torch.device", progress: Progress | N
         sources=sources,
         constant=constant_scores(data.y[split.train], data.y[split.test], classes),
         notes=NODE_DATASETS[task.name].defects,
+        transforms=tuple(data.transform_notes),
+        fully_adjacent=data.fully_adjacent,
     )
 
 
@@ -90,7 +126,7 @@ def _split(task: NodeConfig, data: Any) -> "NodeSplit":
             f"task.splits='public' is not there for {task.name!r}, which comes without a split; "
             "use 'paper'"
         )
-    if published == "geom-gcn" or task.splits == "public":
+    if published in ("geom-gcn", "file") or task.splits == "public":
         return fixed_split(data, task.split)
     if task.split >= len(PAPER_DATA_SEEDS):
         raise ValueError(
@@ -131,9 +167,9 @@ def constant_scores(train: "Tensor", test: "Tensor", classes: int) -> dict[str, 
 
 def _published(config: "TrainConfig") -> PublishedValue | None:
     task = NodeConfig.of(config)
-    if task.largest_component:
-        return None  # other nodes than the paper's
-    if task.splits == "public" and NODE_DATASETS[task.name].splits != "geom-gcn":
+    if task.largest_component or task.transform:
+        return None  # another graph than the paper's
+    if task.splits == "public" and NODE_DATASETS[task.name].splits not in ("geom-gcn", "file"):
         return None  # of heterophilic graphs the public splits are the paper's
     return published_for(config)
 
@@ -161,7 +197,7 @@ _TWENTY_THIRTY: Mapping[str, Any] = {
         "loop": {"max_epochs": 10000},
         "seed": 1978873828,
     },
-    "model_defaults": {"adgn": {"phi": "gcn", "epsilon": 0.1, "gamma": 0.1}},
+    "model_defaults": {"adgn": {"phi": "gcn", "epsilon": 0.1, "gamma": 0.1}, **NODE_DEPTHS},
     "seeds": (1978873828, 3780411061, 1201489814, 2805583900, 594910111),
     "splits": _paper_splits,
     "per_split": True,
@@ -181,7 +217,7 @@ _HETEROPHILIC: Mapping[str, Any] = {
         "loop": {"max_epochs": 1500},
         "seed": 0,
     },
-    "model_defaults": {"adgn": {"phi": "sum", "epsilon": 0.1, "gamma": 0.1}},
+    "model_defaults": {"adgn": {"phi": "sum", "epsilon": 0.1, "gamma": 0.1}, **NODE_DEPTHS},
     "splits": lambda settings: 10,
     # On small graphs dropout, depth and step size decide; what matters least has one value.
     "compact": {
@@ -199,6 +235,6 @@ for _graph in NODE_DATASETS.values():
     register_task(
         _graph.name,
         summary=f"{_graph.title}: the class of a node, {_graph.classes} classes",
-        **(_HETEROPHILIC if _graph.splits == "geom-gcn" else _TWENTY_THIRTY),
+        **(_HETEROPHILIC if _graph.splits in ("geom-gcn", "file") else _TWENTY_THIRTY),
         **_COMMON,
     )(_build)

@@ -34,6 +34,8 @@ class OwnData:
         edge_weight: `[E]`.
         node_ptr: `[G + 1]`; at level `"graph"`, where each graph's nodes begin.
         weight: `[rows]`; how much each row counts in the loss.
+        normalized: Whether the edge weights are an operator already, which layers take as it is.
+        fully_adjacent: Whether the last layer is to be on the complete graph.
     """
 
     x: "Tensor"
@@ -45,6 +47,8 @@ class OwnData:
     edge_weight: "Tensor | None" = None
     node_ptr: "Tensor | None" = None
     weight: "Tensor | None" = None
+    normalized: bool = False
+    fully_adjacent: bool = False
 
     @cached_property
     def digest(self) -> str:
@@ -52,6 +56,8 @@ class OwnData:
         import torch
 
         state = hashlib.blake2b(digest_size=8)
+        if self.normalized or self.fully_adjacent:  # others have the names of before
+            state.update(f"{self.normalized}{self.fully_adjacent}".encode())
         sparse = self.x.layout == torch.sparse_csr
         x = (self.x.crow_indices(), self.x.col_indices(), self.x.values()) if sparse else (self.x,)
         for tensor in (
@@ -79,11 +85,12 @@ class OwnData:
             train=sources["train"],
             sources=sources,
             constant={},
+            fully_adjacent=self.fully_adjacent,
         )
 
     def _sources(self, config: "TrainConfig", device: "torch.device") -> "dict[Split, BatchSource]":
         from adgn.graph import GraphBlocks
-        from adgn.training.batches import FullGraph
+        from adgn.training.batches import FullGraph, graph_as_given
         from adgn.training.block_batches import BlockBatches
 
         def moved(tensor: "Tensor | None") -> "Tensor | None":
@@ -93,11 +100,13 @@ class OwnData:
         edge_weight, weight = moved(self.edge_weight), moved(self.weight)
         parts = {split: rows.to(device) for split, rows in self.parts.items()}
         if self.node_ptr is None:
+            graph, kept = graph_as_given(edges, edge_weight, x.size(0), normalized=self.normalized)
             return {
-                split: FullGraph(x, edges, y, rows, edge_weight=edge_weight, weight=weight)
+                split: FullGraph(x, graph, y, rows, edge_weight=kept, weight=weight)
                 for split, rows in parts.items()
             }
-        blocks = GraphBlocks(edges, self.node_ptr.to(device), edge_weight)
+        pointer = self.node_ptr.to(device)
+        blocks = GraphBlocks(edges, pointer, edge_weight, normalized=self.normalized)
         size = config.loop.batch_size or self.batch_size
         seed = config.seed
         return {

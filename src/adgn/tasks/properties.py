@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field, StrictFloat, StrictInt
 
 from adgn.data.property_targets import TARGETS, PropertySettings
+from adgn.tasks.authors import ROUNDS
 from adgn.tasks.published import published_for
 from adgn.training.config import TaskConfig
 from adgn.training.tasks import Progress, PublishedValue, TaskData, TaskSize, register_task
@@ -108,6 +109,7 @@ for _target in TARGETS.values():
         model_defaults={
             "adgn": {"phi": "sum", "epsilon": 0.1, "gamma": 0.1},
             "gesn": {"readout": "ridge"},
+            **ROUNDS,
         },
         protocol="the paper's; 20 layers and 30 units are the largest of its grid",
         seeds=(41, 95, 12, 35),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from adgn.data.node_datasets import NODE_DATASETS
 from adgn.data.property_targets import TARGETS
+from adgn.tasks.protocols import published_protocol
 from adgn.training.tasks import PublishedValue
 
 if TYPE_CHECKING:
@@ -64,9 +65,7 @@ def published_direction(table: str, row: str) -> str | None:
         >>> published_direction("heterophilic_benchmarks", "GCN")
         'out'
     """
-    known = published_tables()[table]["direction"]
-    found: str | None = known.get(row) if isinstance(known, Mapping) else known
-    return found
+    return published_protocol(table, row).conditions.direction
 
 
 def published_value(
@@ -95,7 +94,8 @@ def published_value(
         return _cell(_PROPERTY, column, title, options, "log10_mse_paper", 1)
     if task in NODE_DATASETS:
         column = NODE_DATASETS[task].title
-        table = _HETEROPHILIC if NODE_DATASETS[task].splits == "geom-gcn" else _TWENTY_THIRTY
+        known = NODE_DATASETS[task].splits in ("public", "per class")
+        table = _TWENTY_THIRTY if known else _HETEROPHILIC
         return _cell(table, column, title, options, "accuracy", 100)
     if task == "tree-neighbors-match":
         return _tree_cell(title, radius) if _was_run(title, options, _TREES) else None

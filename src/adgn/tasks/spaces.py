@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from adgn.nn import ModelOptions, model_spec
+from adgn.tasks.authors import ELSEWHERE, FEW_ROUNDS, HETEROPHILY
 from adgn.training.config import ModelConfig
 from adgn.training.tasks import task_entry
 
@@ -161,9 +162,9 @@ def register_space(model: str, family: str, space: SearchSpace, source: str = ""
 
     Example:
         >>> from adgn.selection import named_space
-        >>> register_space("sgc", "property", {"model.num_layers": [2, 4]}, "the SGC paper")
-        >>> paper_spaces("sgc")["property"].source
-        'the SGC paper'
+        >>> register_space("my-method", "property", {"model.num_layers": [2, 4]}, "my paper")
+        >>> paper_spaces("my-method")["property"].source
+        'my paper'
     """
     _REGISTERED.setdefault(model, {})[family] = GridSource(copy.deepcopy(space), source)
 
@@ -226,18 +227,66 @@ _AFTER: Mapping[str, tuple[SearchSpace, str]] = {
 _FEWER: Mapping[str, SearchSpace] = {
     "trees": {"model.epsilon": [0.1], "model.act": ["tanh", "relu"]}
 }
+
+
+def _with_options(model: str, values: SearchSpace) -> SearchSpace:
+    """Those of the values that are sizes, of the optimiser, or of an option that the model has."""
+    options = model_spec(model).options.model_fields
+    sizes = ("model.num_layers", "model.hidden_channels")
+    return {
+        key: list(FEW_ROUNDS.get(model, given)) if key == "model.num_layers" else given
+        for key, given in values.items()
+        if key.startswith("optimizer.") or key in sizes or key.removeprefix("model.") in options
+    }
+
+
 for _model, (_own_values, _where) in _AFTER.items():
     for _family, (_shared, _) in _GRIDS.items():
-        _options = model_spec(_model).options.model_fields
-        _values = {**_shared, **_own_values, **_FEWER.get(_family, {})}
-        _values = {
-            key: values
-            for key, values in _values.items()
-            if key.startswith("optimizer.")
-            or key in ("model.num_layers", "model.hidden_channels")
-            or key.removeprefix("model.") in _options
-        }
+        _values = _with_options(_model, {**_shared, **_own_values, **_FEWER.get(_family, {})})
         register_space(_model, _family, _values, f"{_where}; sizes: {_TABLES[_family]}")
+for _model, _spaces in HETEROPHILY.items():
+    for _family, (_shared, _) in _GRIDS.items():
+        if _family == "heterophily":
+            register_space(_model, _family, _spaces.grid, _spaces.source)
+            continue
+        _values = _with_options(_model, {**_shared, **ELSEWHERE[_model]})
+        register_space(_model, _family, _values, f"chosen here; sizes: {_TABLES[_family]}")
+
+# Methods whose authors' settings for the heterophilic graphs are known, graph by graph: what a grid
+# tries is all values that occur; a compact space tries the graph's own and a few around them.
+
+
+def _ggcn(layers: int, decay: float, size: int, dropout: float, share: float) -> dict[str, Any]:
+    own = {"model.hidden_channels": size, "model.dropout": dropout, "model.decay": share}
+    common = {"optimizer.lr": 0.01, "model.direction": "out"}
+    return {"model.num_layers": layers, "optimizer.weight_decay": decay, **own, **common}
+
+
+_AUTHORS: Mapping[str, tuple[Mapping[str, dict[str, Any]], SearchSpace, SearchSpace, str]] = {
+    "ggcn": (
+        {
+            "chameleon": _ggcn(5, 1e-2, 32, 0.3, 0.8),
+            "squirrel": _ggcn(2, 4e-3, 32, 0.5, 1.0),
+            "actor": _ggcn(4, 7e-3, 32, 0.0, 1.2),
+            "cornell": _ggcn(6, 1e-3, 16, 0.5, 0.7),
+            "texas": _ggcn(2, 1e-3, 16, 0.4, 1.0),
+            "wisconsin": _ggcn(5, 6e-4, 16, 0.0, 1.0),
+        },
+        {"model.num_layers": [2, 5], "model.dropout": [0.0, 0.5]},
+        {"model.decay": [1.0, 0.7]},
+        "the settings of the GGCN authors' code",
+    ),
+}
+for _model, (_settings, _, _elsewhere, _where) in _AUTHORS.items():
+    for _family, (_shared, _) in _GRIDS.items():
+        _values = {key: v for key, v in _shared.items() if key != "model.act"} | _elsewhere
+        if _family == "heterophily":
+            _every = [key for setting in _settings.values() for key in setting]
+            _values = {
+                key: sorted({setting[key] for setting in _settings.values()}) for key in _every
+            }
+        _from = _where if _family == "heterophily" else f"chosen here; sizes: {_TABLES[_family]}"
+        register_space(_model, _family, _values, _from)
 
 # For tasks of a user's own: nothing is known but that these matter.
 _USUAL: SearchSpace = {
@@ -264,16 +313,28 @@ def compact_space(task: str, model: str) -> SearchSpace:
         [1.0, 0.1]
     """
     entry, spec, grids = task_entry(task), model_spec(model), paper_spaces(model)
+    if entry.family == "heterophily" and model in HETEROPHILY:
+        return copy.deepcopy(HETEROPHILY[model].compact)
     if spec.options.model_fields["readout"].default == "ridge":
         # Nothing is trained: no learning rates, and sizes of its own.
         grid = grids[entry.family if entry.family in grids else "benchmarks"].space
         return {key: values[::2] for key, values in grid.items()}
+    if (
+        entry.family == "heterophily"
+        and task in (known := _AUTHORS.get(model, ({}, {}, {}, "")))[0]
+    ):
+        return {
+            key: list(dict.fromkeys([value, *known[1].get(key, [])]))
+            for key, value in known[0][task].items()
+        }
     given = entry.compact or _USUAL
     shared = {
         key: list(values)
         for key, values in given.items()
         if not key.startswith("model.") or key in _SHARED_OPTIONS
     }
+    if "model.num_layers" in shared and model in FEW_ROUNDS:
+        shared["model.num_layers"] = list(FEW_ROUNDS[model])
     if entry.family in grids:
         grid = {k: values for k, values in grids[entry.family].space.items() if k not in shared}
     else:  # of the paper's tasks property prediction is the nearest

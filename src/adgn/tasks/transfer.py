@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, StrictInt
 
+from adgn.tasks.authors import ROUNDS
 from adgn.training.config import TaskConfig
 from adgn.training.tasks import Progress, TaskData, TaskSize, register_task
 
@@ -63,7 +64,10 @@ def _size(config: "TrainConfig") -> TaskSize:
     defaults=_defaults,
     # The signal needs a large T = Lε to go far; a weight per layer keeps it from growing on
     # the way, and without biases nothing but the signal moves.
-    model_defaults={"adgn": {"phi": "sum", "epsilon": 1.0, "weight_sharing": False, "bias": False}},
+    model_defaults={
+        "adgn": {"phi": "sum", "epsilon": 1.0, "weight_sharing": False, "bias": False},
+        **ROUNDS,
+    },
     protocol="the package's own; the paper has no such task",
     seeds=(0, 1, 2, 3),
     size=_size,

@@ -208,7 +208,7 @@ def prepare(
                 f"({str(error).partition(chr(10))[0]})"
             ) from error
     mode = objective.modes[monitor]
-    optimizer = build_optimizer(model.parameters(), config.optimizer)
+    optimizer = build_optimizer(model.parameters(), config.optimizer, model.undecayed_parameters())
     stopping, loop = config.stopping, config.loop
     trainer = Trainer(
         model,
@@ -296,6 +296,7 @@ def _result(
         constant=data.constant,
         published=task_entry(config.task.name).published(config),
         notes=data.notes,
+        transforms=data.transforms,
         parameters=prepared.model.parameter_counts(),
         model=prepared.model,
         run_dir=None if directory is None else directory.path,

@@ -26,13 +26,15 @@ from adgn.training.tasks import TaskSize, task_entry
 _FLOAT, _DOUBLE = 4, 8
 # Numbers that a layer keeps for the gradient, per entry of the states; as measured.
 _KEPT = {"appnp": 1.5, "dagnn": 1.0, "dgc": 2.0, "gat": 5.5, "gcn": 2.5, "gcnii": 1.5}
-_KEPT |= {"ggnn": 11.0, "mlp": 2.0}
+_KEPT |= {"ggnn": 11.0, "gprgnn": 1.5, "h2gcn": 2.0, "mlp": 2.0, "pairnorm": 3.5, "pathgcn": 8.0}
+_KEPT |= {"sgc": 1.0}
 _KEPT_BY_OTHERS = 4.0
 _AT_WORK = 10.0  # states, and as much again, of encoder, readout and the layer under way
 _GRAM_COPIES = 5.0  # of a ridge: the sums, those of a batch, and what is factored
 _BATCHES = 16.0  # of a split, about
 _EDGE_BYTES = 100  # of operators, their transposes and what they are made from
 _LAYER_BYTES = 20_000  # of a layer's Python objects
+_FEW_LAYERS = 8  # so few are counted one by one: not all methods have layers alike
 _MOMENTS = {"adam": 2, "adamw": 2, "rmsprop": 2, "sgd": 1}  # tensors like the weights
 
 
@@ -70,27 +72,38 @@ def estimate_memory(config: TrainConfig) -> MemoryNeed | None:
 
 
 def parameter_bytes(build: Callable[[int], nn.Module], num_layers: int, copies: int = 1) -> float:
-    """The bytes of a network with `copies` of its parameters, told by one and two layers."""
+    """The bytes of a network with `copies` of its parameters; many layers are told by two."""
+
+    def count(layers: int) -> int:
+        with torch.device("meta"):
+            return sum(weight.numel() for weight in build(layers).parameters())
+
     # Some modules draw from the generator here too, which may be in use by another thread.
     with own_randomness(0):
         try:
-            with torch.device("meta"):
-                one, two = (sum(w.numel() for w in build(n).parameters()) for n in (1, 2))
+            one, two = count(1), count(2)
+            if num_layers <= _FEW_LAYERS:
+                numbers = float(count(num_layers))
+            else:
+                numbers = one + (two - one) * (num_layers - 1.0)
         except (RuntimeError, TypeError, OverflowError):  # more numbers than can be counted
             return math.inf
     objects = _LAYER_BYTES if two > one else 0  # else one layer is used again and again
-    return _FLOAT * copies * one + (_FLOAT * copies * (two - one) + objects) * (num_layers - 1.0)
+    return _FLOAT * copies * numbers + objects * (num_layers - 1.0)
 
 
 def _states(model: ModelConfig, size: TaskSize) -> float:
     entries = float(size.nodes) * model.hidden_channels
     if model.options["readout"] == "ridge":  # no gradient, and the Gram matrix in double precision
         read = model.hidden_channels * (1.0 if size.level == "node" else 3.0)
+        read *= 2 if model.options["fully_adjacent"] else 1
         moments = _DOUBLE * _GRAM_COPIES * read * read
         # Of one graph the splits share their states; of many graphs those of all are remembered.
         known = min(_FLOAT * entries * _BATCHES, REMEMBERED_BYTES)
         return _FLOAT * entries * _AT_WORK + moments + known + _EDGE_BYTES * size.edges
     kept, layers = _KEPT.get(model.name, _KEPT_BY_OTHERS), float(model.num_layers)
+    if model.name == "h2gcn":  # states double with every round, and all of them are read
+        layers = 2.0 ** (min(layers, 1000.0) + 1) - 1
     if model.name == "adgn":
         known = model.options["act"] in ("tanh", "relu", "identity", None)
         kept = 1.25 if known and model.options["phi"] in ("sum", "gcn") else 5.0
@@ -189,6 +202,9 @@ def build_network(config: "ModelConfig", data: "TaskData | TaskSize") -> GraphNe
         raise ValueError(
             f"model.encoder={encoder!r} does not fit the task: its features are {kind}"
         )
+    options = dict(config.options)
+    if getattr(data, "fully_adjacent", False):
+        options["fully_adjacent"] = True
     return build_model(
         config.name,
         data.in_channels if embeddings is None else embeddings,
@@ -196,5 +212,5 @@ def build_network(config: "ModelConfig", data: "TaskData | TaskSize") -> GraphNe
         data.out_channels,
         config.num_layers,
         level=data.level,
-        **config.options,
+        **options,
     )

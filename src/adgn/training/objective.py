@@ -94,20 +94,36 @@ class EarlyStopping:
 
 
 def build_optimizer(
-    parameters: Iterable[nn.Parameter], config: OptimizerConfig
+    parameters: Iterable[nn.Parameter],
+    config: OptimizerConfig,
+    undecayed: Iterable[nn.Parameter] = (),
 ) -> torch.optim.Optimizer:
-    """The optimiser of a configuration, over those parameters that are trained."""
+    """The optimiser of a configuration, over those parameters that are trained.
+
+    Those that are `undecayed` too are a group of their own, without weight decay.
+    """
     trained = [parameter for parameter in parameters if parameter.requires_grad]
     if not trained:
         raise ValueError("the model has no parameters to train; all of them are frozen")
+    groups = _parameter_groups(trained, undecayed)
     common: dict[str, Any] = {"lr": config.lr, "weight_decay": config.weight_decay}
     if config.name in ("adam", "adamw"):
         kind = torch.optim.Adam if config.name == "adam" else torch.optim.AdamW
         # One fused pass over all weights: for small models the step is a large part of an epoch.
         fused = all(p.is_floating_point() and p.device.type in ("cpu", "cuda") for p in trained)
-        return kind(trained, fused=fused, **common)
+        return kind(groups, fused=fused, **common)
     kind_with_momentum = torch.optim.SGD if config.name == "sgd" else torch.optim.RMSprop
-    return kind_with_momentum(trained, momentum=config.momentum, **common)
+    return kind_with_momentum(groups, momentum=config.momentum, **common)
+
+
+def _parameter_groups(
+    trained: list[nn.Parameter], undecayed: Iterable[nn.Parameter]
+) -> list[dict[str, Any]]:
+    without = {id(parameter) for parameter in undecayed}
+    decayed = [parameter for parameter in trained if id(parameter) not in without]
+    rest = [parameter for parameter in trained if id(parameter) in without]
+    groups: list[dict[str, Any]] = [{"params": decayed}] if decayed else []
+    return groups + ([{"params": rest, "weight_decay": 0.0}] if rest else [])
 
 
 def build_schedule(

@@ -64,6 +64,7 @@ class RunResult:
         history: The scores of each epoch.
         model: The network with the best weights.
         run_dir: The run directory; `None` where nothing was written.
+        transforms: What transforms did to the graph, in a line each.
     """
 
     config: TrainConfig
@@ -79,6 +80,7 @@ class RunResult:
     history: list[dict[str, Any]]
     model: nn.Module
     run_dir: Path | None = None
+    transforms: tuple[str, ...] = ()
 
     @property
     def score(self) -> float:
@@ -109,6 +111,7 @@ class RunResult:
             "seconds_per_epoch": round(self.seconds / max(self.epochs, 1), 6),
             "parameters": dict(self.parameters),
             "notes": list(self.notes),
+            "transforms": list(self.transforms),
             "environment": environment(),
         }
 

@@ -75,6 +75,8 @@ class TaskData:
         constant: The test scores of the best prediction that ignores the input.
         embeddings: Where features are integers: how many values each column has.
         notes: What a user should know before trusting a score.
+        transforms: What transforms did to the graph, in a line each.
+        fully_adjacent: Whether the last layer is to be on the complete graph, whatever the model.
     """
 
     in_channels: int
@@ -85,6 +87,8 @@ class TaskData:
     constant: Mapping[str, float]
     embeddings: tuple[int, ...] | None = None
     notes: tuple[str, ...] = ()
+    transforms: tuple[str, ...] = ()
+    fully_adjacent: bool = False
 
 
 @dataclass(frozen=True)
@@ -116,7 +120,7 @@ class PublishedValue:
         mean, std: The number, and its standard deviation where the table has one.
         table, row, column: Where it stands, as the publication calls them.
         direction: Where nodes listened; `"any"` for graphs without directions, on which all are
-            alike. `None` where it is not known or the graph is not used.
+            alike, and where the graph is not used. `None` where it is not known.
     """
 
     metric: str

@@ -2,19 +2,17 @@ import pytest
 import torch
 import torch_geometric.nn as pyg
 
+from adgn.graph import attend
 from adgn.nn.conv import GATConv
 
 
 def attention_rows(conv, x, edge_index, edge_weight=None):
-    """The matrix of attention weights: what the layer does to unit vectors."""
+    """The matrix of attention weights: what the layer would do to unit vectors, were they sent."""
     with torch.no_grad():
         operator = conv.operator(x, edge_index, edge_weight)
-        csr = operator.pattern.csr
-        sent = conv.lin(x).view(-1, conv.heads, conv.out_channels)
-        shares = conv._attention(sent, csr.row.long(), csr.col.long(), operator.value.unsqueeze(-1))
-        dense = x.new_zeros(len(x), len(x))
-        dense[csr.row.long(), csr.col.long()] = shares[:, 0]
-        return dense
+        logits = conv._states(x)[:, conv.out_channels :]
+        sent = torch.eye(len(x), dtype=x.dtype)
+        return attend(operator, torch.cat([sent, logits], 1), heads=1)
 
 
 def test_attention_of_a_node_sums_to_one(x, edge_index):

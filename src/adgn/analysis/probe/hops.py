@@ -109,9 +109,9 @@ def powers(
     inputs: Inputs, direction: OperatorDirection, operator: HopOperator, x: Tensor
 ) -> Iterator[Tensor]:
     r"""$\mathbf{P}\mathbf{X}, \mathbf{P}^2\mathbf{X}, \dots$ without end, each when asked for."""
-    edges, weight = inputs.edges(direction)
+    graph, weight = inputs.graph(direction)
     matrix = graph_operator(
-        edges,
+        graph,
         weight,
         num_nodes=inputs.num_nodes,
         normalization=NORMALIZATION[operator],

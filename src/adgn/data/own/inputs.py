@@ -1,15 +1,18 @@
 """What a fitted model reads of a graph: features, and edges in the direction that it listens."""
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from adgn.data import Graph, Preprocessing
-from adgn.graph import OperatorDirection, turned
+from adgn.data.rewiring import apply_transforms, notes_of
+from adgn.graph import Adjacency, GraphBlocks, OperatorDirection, turned
 from adgn.graph.direction import check_operator_direction
 from adgn.nn.network import Level
+from adgn.transforms import EdgeGraph, Transform
 
 
 def direction_read(direction: str) -> OperatorDirection:
@@ -34,7 +37,9 @@ class Inputs:
         edge_weight: `[E]`, or `None`.
         directed: Whether the direction of edges means something.
         node_ptr: `[G + 1]`; where whole graphs are predicted, where the nodes of each begin.
-        notes: What was found when features were made.
+        notes: What was found when features were made, and what transforms did.
+        normalized: Whether the weights are an operator already, which layers take as it is.
+        fully_adjacent: Whether the last layer of networks is to be on the complete graph.
     """
 
     x: Tensor
@@ -43,11 +48,21 @@ class Inputs:
     directed: bool = True
     node_ptr: Tensor | None = None
     notes: tuple[str, ...] = ()
-    _turned: dict[OperatorDirection, tuple[Tensor, Tensor | None]] = field(default_factory=dict)
+    normalized: bool = False
+    fully_adjacent: bool = False
+    _turned: dict[OperatorDirection, tuple[Tensor, Tensor | None]] = field(
+        default_factory=dict, init=False
+    )
+    _blocks: dict[OperatorDirection, GraphBlocks] = field(default_factory=dict, init=False)
 
     @classmethod
-    def of(cls, graph: Graph, preprocessing: Preprocessing) -> "Inputs":
-        """The inputs of a graph, by what was decided about its columns."""
+    def of(
+        cls, graph: Graph, preprocessing: Preprocessing, transforms: Sequence[Transform] = ()
+    ) -> "Inputs":
+        """The inputs of a graph, by what was decided about its columns, after transforms.
+
+        Features that are made from the edges, such as degrees, are those of the graph as it came.
+        """
         features = preprocessing.transform(graph)
         node_ptr = None
         if graph.level == "graph":
@@ -55,13 +70,32 @@ class Inputs:
             owner = nodes if graph.graph_of_node is None else graph.graph_of_node
             count = torch.bincount(owner, minlength=graph.num_graphs)
             node_ptr = torch.cat([count.new_zeros(1), count.cumsum(0)])
-        return cls(
+        plain = cls(
             features.x,
             graph.edge_index,
             features.edge_weight,
             graph.directed,
             node_ptr,
             features.notes,
+        )
+        if not transforms:
+            return plain
+        pointer = node_ptr
+        if pointer is None and graph.graph_of_node is not None:
+            count = torch.bincount(graph.graph_of_node, minlength=graph.num_graphs)
+            pointer = torch.cat([count.new_zeros(1), count.cumsum(0)])
+        edges = EdgeGraph(graph.edge_index, graph.num_nodes, features.edge_weight)
+        found = apply_transforms(edges, transforms, node_ptr=pointer)
+        if found.kept is not None:
+            raise ValueError("a transform left nodes out, but a model predicts all of them")
+        return replace(
+            plain,
+            edge_index=found.edge_index,
+            edge_weight=found.edge_weight,
+            directed=graph.directed if not found.num_edges else not found.is_symmetric,
+            notes=(*features.notes, *notes_of(transforms, found.report)),
+            normalized=found.normalized,
+            fully_adjacent=found.fully_adjacent,
         )
 
     @property
@@ -85,6 +119,19 @@ class Inputs:
         if self.node_ptr is None:
             return torch.zeros(self.num_nodes, dtype=torch.long)
         return torch.repeat_interleave(self.node_ptr.diff())
+
+    def graph(self, direction: OperatorDirection) -> tuple[Adjacency, Tensor | None]:
+        """The graph and its weights as layers take them, for a direction; made once.
+
+        Weights that are an operator already belong to the graph, and no layer normalises them.
+        """
+        edges, weight = self.edges(direction)
+        if not self.normalized:
+            return edges, weight
+        if direction not in self._blocks:
+            pointer = torch.tensor([0, self.num_nodes])
+            self._blocks[direction] = GraphBlocks(edges, pointer, weight, normalized=True)
+        return self._blocks[direction].select(torch.tensor([0])), None
 
     def edges(self, direction: OperatorDirection) -> tuple[Tensor, Tensor | None]:
         """Edges and weights for a direction; made once, so that their operators are shared."""

@@ -9,7 +9,9 @@
 #include <unistd.h>
 #endif
 
+#include "edge_work.hpp"
 #include "integrate.hpp"
+#include "neighbourhood.hpp"
 #include "parallel.hpp"
 #include "partition.hpp"
 #include "pattern.hpp"
@@ -52,7 +54,7 @@ int multiply(const adgn::Matrix<T>& matrix, Index rows, Index channels, const T*
 }  // namespace
 
 // Raised whenever a function below changes, so that a library of another build is recognised.
-ADGN_API int adgn_interface() { return 5; }
+ADGN_API int adgn_interface() { return 6; }
 ADGN_API const char* adgn_instruction_set() { return adgn::instruction_set(); }
 ADGN_API int adgn_use_instruction_set(const char* name) { return adgn::use_instruction_set(name); }
 ADGN_API void adgn_use_team(adgn::TeamRunner runner) { adgn::set_team_runner(runner); }
@@ -83,6 +85,16 @@ ADGN_API int adgn_transpose(const std::int32_t* rowptr, const std::int32_t* col,
                             Index columns, std::int32_t* rowptr_t, std::int32_t* col_t,
                             std::int32_t* order) {
     return guarded([&] { adgn::transpose(rowptr, col, rows, columns, rowptr_t, col_t, order); });
+}
+
+ADGN_API int adgn_count_at_edges(const std::int32_t* rowptr, const std::int32_t* col, Index nodes,
+                                 const Index* first, const Index* second, Index edges,
+                                 Index* triangles, Index* squares, Index* most, Index* lone,
+                                 int threads) {
+    return guarded([&] {
+        adgn::count_at_edges(rowptr, col, nodes, first, second, edges, triangles, squares, most,
+                             lone, threads);
+    });
 }
 
 ADGN_API void adgn_take_blocks(const std::int32_t* rowptr, const std::int32_t* col,
@@ -133,6 +145,30 @@ ADGN_API int adgn_check_pattern(const std::int32_t* rowptr, const std::int32_t* 
             adgn::scheme_backward<T>(*problem, *scheme, grad_out, row_step, grad_velocity, grad_x, \
                                      spare, *kept, grad_w_self, grad_w_neigh, grad_bias);          \
         });                                                                                        \
+    }                                                                                              \
+    ADGN_API int adgn_edge_dots_##suffix(const adgn::EntryPattern* pattern, Index channels,        \
+                                         const T* left, const T* right, const T* norm,             \
+                                         double floor, T* out, int threads) {                      \
+        return guarded([&] {                                                                       \
+            adgn::edge_dots<T>(*pattern, channels, left, right, norm, T(floor), out, threads);     \
+        });                                                                                        \
+    }                                                                                              \
+    ADGN_API int adgn_cosine_backward_##suffix(                                                    \
+        const adgn::EntryPattern* pattern, Index channels, const T* x, const T* norm,              \
+        double floor, const T* cosine, const T* grad, T* grad_x, int threads) {                    \
+        return guarded([&] {                                                                       \
+            adgn::cosine_backward<T>(*pattern, channels, x, norm, T(floor), cosine, grad, grad_x,  \
+                                     threads);                                                     \
+        });                                                                                        \
+    }                                                                                              \
+    ADGN_API int adgn_attention_forward_##suffix(const adgn::Attention<T>* problem, T* out) {      \
+        return guarded([&] { adgn::attention_forward<T>(*problem, out); });                        \
+    }                                                                                              \
+    ADGN_API int adgn_attention_backward_##suffix(const adgn::Attention<T>* problem,               \
+                                                  const T* out, const T* grad_out,                 \
+                                                  T* grad_states) {                                \
+        return guarded(                                                                            \
+            [&] { adgn::attention_backward<T>(*problem, out, grad_out, grad_states); });           \
     }                                                                                              \
     ADGN_API void adgn_tanh_##suffix(Index count, const T* x, T* out) {                            \
         adgn::kernels<T>().tanh(count, x, out);                                                    \

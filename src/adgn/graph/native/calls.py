@@ -162,6 +162,32 @@ def transpose(
     return turned_rowptr, turned_col, order
 
 
+def count_at_edges(
+    library: NativeLibrary,
+    rowptr: Tensor,
+    col: Tensor,
+    first: Tensor,
+    second: Tensor,
+    *,
+    lone: bool = False,
+) -> Tensor:
+    """`[4, pairs]`: triangles, nodes in 4-cycles, most cycles through one, and lone triangles.
+
+    See neighbourhood.hpp. The rows, of 32 bits, are those of a simple undirected graph; the last
+    count is zero unless `lone` asks for it.
+    """
+    counts = torch.zeros(4, first.numel(), dtype=torch.int64, device="cpu")
+    first, second = readable(first.long()), readable(second.long())
+    library.call(
+        "adgn_count_at_edges",
+        *(rowptr.data_ptr(), col.data_ptr(), rowptr.numel() - 1),
+        *(first.data_ptr(), second.data_ptr(), first.numel()),
+        *(counts[0].data_ptr(), counts[1].data_ptr(), counts[2].data_ptr()),
+        *(counts[3].data_ptr() if lone else None, torch.get_num_threads()),
+    )
+    return counts
+
+
 def take_blocks(
     library: NativeLibrary, csr: "CSR", node_ptr: Tensor, blocks: Tensor
 ) -> tuple[Tensor, Tensor, Tensor] | None:

@@ -25,7 +25,7 @@ ADGN_INLINE Index place(int j, Index tail) {
 // Two sums per vector, over even and odd slots, halve the wait for the previous addition.
 template <class T, int groups>
 ADGN_INLINE void gather_row(const Matrix<T>& matrix, Index first, Index last, Index ahead_end,
-                            Rows<const T> x, Index width, Index offset, Index tail, T* out) {
+                            Rows<const T> x, Index step, Index offset, Index tail, T* out) {
     using V = Vector<T>;
     V even[groups] = {}, odd[groups] = {};
     const T* base = x.data + offset;
@@ -33,10 +33,10 @@ ADGN_INLINE void gather_row(const Matrix<T>& matrix, Index first, Index last, In
     for (; slot + 1 < last; slot += 2) {
         if (slot + prefetch_distance + 1 < ahead_end) {
             for (Index s = slot + prefetch_distance; s < slot + prefetch_distance + 2; ++s)
-                prefetch_row(base + (matrix.col[s] - x.origin) * width, tail + lanes<T>);
+                prefetch_row(base + (matrix.col[s] - x.origin) * step, tail + lanes<T>);
         }
-        const T* a = base + (matrix.col[slot] - x.origin) * width;
-        const T* b = base + (matrix.col[slot + 1] - x.origin) * width;
+        const T* a = base + (matrix.col[slot] - x.origin) * step;
+        const T* b = base + (matrix.col[slot + 1] - x.origin) * step;
         const V weight_a = splat<T>(matrix.value[slot]);
         const V weight_b = splat<T>(matrix.value[slot + 1]);
 #pragma GCC unroll 8
@@ -46,7 +46,7 @@ ADGN_INLINE void gather_row(const Matrix<T>& matrix, Index first, Index last, In
         }
     }
     if (slot < last) {
-        const T* a = base + (matrix.col[slot] - x.origin) * width;
+        const T* a = base + (matrix.col[slot] - x.origin) * step;
         const V weight = splat<T>(matrix.value[slot]);
 #pragma GCC unroll 8
         for (int j = 0; j < groups; ++j) even[j] += weight * load<T>(a + place<T, groups>(j, tail));
@@ -55,28 +55,29 @@ ADGN_INLINE void gather_row(const Matrix<T>& matrix, Index first, Index last, In
     for (int j = 0; j < groups; ++j) store<T>(out + place<T, groups>(j, tail), even[j] + odd[j]);
 }
 
-// One row of any width of at least a vector. Where the width is no multiple of a vector, the last
-// two vectors overlap and both write the same numbers where they do.
+// One row of any width of at least a vector, of rows that are `step` numbers apart. Where the width
+// is no multiple of a vector, the last two vectors overlap and both write the same numbers where
+// they do.
 template <class T>
 ADGN_INLINE void gather_any_row(const Matrix<T>& matrix, Index row, Index ahead_end,
-                                Rows<const T> x, Index width, T* out) {
+                                Rows<const T> x, Index width, Index step, T* out) {
     const Index first = matrix.rowptr[row], last = matrix.rowptr[row + 1];
     const Index vectors = (width + lanes<T> - 1) / lanes<T>;
     for (Index j = 0; j < vectors;) {
         const Index offset = j * lanes<T>, left = vectors - j, end = width - lanes<T> - offset;
         if (left >= 4) {
-            gather_row<T, 4>(matrix, first, last, ahead_end, x, width, offset,
+            gather_row<T, 4>(matrix, first, last, ahead_end, x, step, offset,
                              left == 4 ? end : 3 * lanes<T>, out + offset);
             j += 4;
         } else if (left == 3) {
-            gather_row<T, 3>(matrix, first, last, ahead_end, x, width, offset, end, out + offset);
+            gather_row<T, 3>(matrix, first, last, ahead_end, x, step, offset, end, out + offset);
             j += 3;
         } else if (left == 2) {
-            gather_row<T, 2>(matrix, first, last, ahead_end, x, width, offset, end, out + offset);
+            gather_row<T, 2>(matrix, first, last, ahead_end, x, step, offset, end, out + offset);
             j += 2;
         } else {
             // Alone, it begins where it must to end with the row.
-            gather_row<T, 1>(matrix, first, last, ahead_end, x, width, width - lanes<T>, 0,
+            gather_row<T, 1>(matrix, first, last, ahead_end, x, step, width - lanes<T>, 0,
                              out + width - lanes<T>);
             j += 1;
         }
@@ -89,25 +90,31 @@ ADGN_INLINE void gather_rows(const Matrix<T>& matrix, Index begin, Index end, Ro
                              Index width, T* out) {
     const Index ahead_end = matrix.rowptr[end];
     for (Index i = begin; i < end; ++i, out += width)
-        gather_any_row<T>(matrix, i, ahead_end, x, width, out);
+        gather_any_row<T>(matrix, i, ahead_end, x, width, width, out);
 }
 
-// The same for rows of any width.
+// One row of any width.
 template <class T>
-void product(const Matrix<T>& matrix, Index begin, Index end, Index channels, const T* x, T* out) {
-    if (channels >= lanes<T>) {
-        gather_rows<T>(matrix, begin, end, {x, 0}, channels, out + begin * channels);
+ADGN_INLINE void gather_one(const Matrix<T>& matrix, Index row, Index ahead_end, Rows<const T> x,
+                            Index width, Index step, T* out) {
+    if (width >= lanes<T>) {
+        gather_any_row<T>(matrix, row, ahead_end, x, width, step, out);
         return;
     }
-    for (Index i = begin; i < end; ++i) {
-        T* to = out + i * channels;
-        for (Index j = 0; j < channels; ++j) to[j] = T(0);
-        for (Index slot = matrix.rowptr[i]; slot < matrix.rowptr[i + 1]; ++slot) {
-            const T weight = matrix.value[slot];
-            const T* from = x + Index(matrix.col[slot]) * channels;
-            for (Index j = 0; j < channels; ++j) to[j] += weight * from[j];
-        }
+    for (Index j = 0; j < width; ++j) out[j] = T(0);
+    for (Index slot = matrix.rowptr[row]; slot < matrix.rowptr[row + 1]; ++slot) {
+        const T weight = matrix.value[slot];
+        const T* from = x.data + (matrix.col[slot] - x.origin) * step;
+        for (Index j = 0; j < width; ++j) out[j] += weight * from[j];
     }
+}
+
+// out = A x for the rows begin … end - 1, of any width.
+template <class T>
+void product(const Matrix<T>& matrix, Index begin, Index end, Index channels, const T* x, T* out) {
+    const Index ahead_end = matrix.rowptr[end];
+    for (Index i = begin; i < end; ++i)
+        gather_one<T>(matrix, i, ahead_end, {x, 0}, channels, channels, out + i * channels);
 }
 
 }  // namespace ADGN_ISA

@@ -138,6 +138,56 @@ struct AdjointTask {
     T* scratch;           // [scratch_size(width)]
 };
 
+// out[s] = left[u] · right[j] for each entry s = (u, j) of the rows begin … end - 1; with norms
+// divided by max(norm[u] norm[j], floor).
+template <class T>
+struct DotTask {
+    const std::int32_t* rowptr;
+    const std::int32_t* col;
+    Index begin, end;
+    Index channels;
+    const T* left;
+    const T* right;
+    const T* norm;        // null for the products alone
+    T floor;
+    T* out;
+};
+
+// Attention for the rows begin … end - 1: share[u, j] ∝ value[u, j] exp LeakyReLU(target[u] +
+// source[j]), which sum to one over a row, and out[u] = Σ share[u, j] sent[j], head by head.
+template <class T>
+struct AttentionTask {
+    Matrix<T> matrix;
+    Index begin, end;
+    Index entries, heads, channels, step;
+    const T* states;      // [rows, step]: sent [heads, channels], source [heads], target [heads]
+    T slope;              // of LeakyReLU
+    const T* keep;        // [heads, entries]: what the shares are multiplied with, or null
+    T* share;             // [heads, entries]
+    T* used;              // share times keep; without keep the same array
+    T* out;               // [rows, heads, channels]
+};
+
+// Back through it, for the sources begin … end - 1: rows of the transpose, slot s of which is entry
+// order[s].
+template <class T>
+struct AttentionGradTask {
+    const std::int32_t* rowptr;
+    const std::int32_t* col;
+    const std::int32_t* order;
+    Index begin, end;
+    Index entries, heads, channels, step;
+    const T* states;
+    T slope;
+    const T* share;
+    const T* used;
+    const T* out;
+    const T* grad_out;
+    T* node;              // [rows, heads, 2]: gradient · output, and the logit as a target
+    T* grad_logit;        // [heads, entries]
+    T* grad_states;       // [rows, step]; the part of `target` is left to others
+};
+
 template <class T>
 struct Kernels {
     void (*forward)(const ForwardTask<T>&);
@@ -150,6 +200,11 @@ struct Kernels {
     // out = A x for the rows begin … end - 1; x and out are [rows, channels], of any width.
     void (*product)(const Matrix<T>&, Index begin, Index end, Index channels, const T* x, T* out);
     void (*tanh)(Index count, const T* x, T* out);
+    void (*dots)(const DotTask<T>&);
+    void (*attend)(const AttentionTask<T>&);
+    // `node` of the rows begin … end - 1, before the other.
+    void (*attention_nodes)(const AttentionGradTask<T>&, Index begin, Index end);
+    void (*attention_back)(const AttentionGradTask<T>&);
 };
 
 template <class T>

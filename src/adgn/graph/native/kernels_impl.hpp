@@ -2,6 +2,7 @@
 #pragma once
 
 #include "dense.hpp"
+#include "edge_kernels.hpp"
 #include "gather.hpp"
 #include "kernels.hpp"
 #include "simd.hpp"
@@ -301,7 +302,8 @@ void tanh_array(Index count, const T* x, T* out) {
 
 template <class T>
 constexpr Kernels<T> table() {
-    return {forward<T>, backward<T>, rate<T>, adjoint<T>, slope<T>, product<T>, tanh_array<T>};
+    return {forward<T>, backward<T>,   rate<T>, adjoint<T>, slope<T>,           product<T>,
+            tanh_array<T>, dots<T>, attend<T>, attention_nodes<T>, attention_back<T>};
 }
 
 extern const Kernels<float> single_kernels;

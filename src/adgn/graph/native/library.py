@@ -31,7 +31,7 @@ VARIABLE = "ADGN_BACKEND"
 LARGE = 2**23  # bytes: a few large pages; below, malloc itself keeps memory
 
 _FILE = "_kernels.dll" if sys.platform == "win32" else "_kernels.so"  # as setup.py names it
-_INTERFACE = 5  # the number that adgn_interface() in api.cpp returns
+_INTERFACE = 6  # the number that adgn_interface() in api.cpp returns
 _SUFFIX = {torch.float32: "float", torch.float64: "double"}
 DTYPES = tuple(_SUFFIX)
 
@@ -78,10 +78,33 @@ class KeptRates(Structure):
     _fields_ = (("rates", c_void_p), ("starts", c_void_p))
 
 
+class EntryPattern(Structure):
+    """`EntryPattern` of edge_work.hpp."""
+
+    _fields_ = (
+        *(("rowptr", c_void_p), ("col", c_void_p), ("rowptr_t", c_void_p), ("col_t", c_void_p)),
+        *(("order", c_void_p), ("rows", c_int64), ("columns", c_int64)),
+    )
+
+
+class Attention(Structure):
+    """`Attention` of edge_work.hpp."""
+
+    _fields_ = (
+        *(("pattern", EntryPattern), ("value", c_void_p), ("heads", c_int64)),
+        *(("channels", c_int64), ("states", c_void_p), ("slope", c_double), ("keep", c_void_p)),
+        *(("share", c_void_p), ("used", c_void_p), ("threads", c_int)),
+    )
+
+
 _PROTOTYPES: dict[str, list[Any]] = {
     "adgn_sort_entries": [c_void_p] * 2 + [c_int64] * 3 + [c_void_p] * 3 + [POINTER(c_int64)],
     "adgn_prefer_large_pages": [c_void_p, c_int64],
     "adgn_transpose": [c_void_p] * 2 + [c_int64] * 2 + [c_void_p] * 3,
+    "adgn_count_at_edges": [c_void_p] * 2
+    + [c_int64, c_void_p, c_void_p, c_int64]
+    + [c_void_p] * 4
+    + [c_int],
     "adgn_take_blocks": [c_void_p] * 4 + [c_int64] + [c_void_p] * 3,
     "adgn_check_pattern": [c_void_p] * 2 + [c_int64] * 3 + [c_void_p, c_int64, POINTER(c_int64)],
     "adgn_use_instruction_set": [c_char_p],
@@ -102,6 +125,15 @@ _TYPED_PROTOTYPES: dict[str, list[Any]] = {
         *([c_void_p] * 3 + [POINTER(KeptRates)] + [c_void_p] * 3),
     ],
     "adgn_tanh": [c_int64, c_void_p, c_void_p],
+    "adgn_edge_dots": [
+        *(POINTER(EntryPattern), c_int64, c_void_p, c_void_p, c_void_p, c_double, c_void_p, c_int),
+    ],
+    "adgn_cosine_backward": [
+        *(POINTER(EntryPattern), c_int64, c_void_p, c_void_p, c_double, c_void_p, c_void_p),
+        *(c_void_p, c_int),
+    ],
+    "adgn_attention_forward": [POINTER(Attention), c_void_p],
+    "adgn_attention_backward": [POINTER(Attention)] + [c_void_p] * 3,
 }
 
 

@@ -15,6 +15,7 @@ template <>
 struct ExpConstants<float> {
     static constexpr float shifter = 12582912.0f, log2e = 1.44269504f;
     static constexpr float ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;
+    static constexpr float least_exponent = -87.3f;  // exp of it is just above the least normal number
     static constexpr float saturated = 10.0f;  // 1 - tanh(10) = 4e-9, less than half an ulp of 1
     static constexpr int mantissa_bits = 23, exponent_bias = 127, terms = 7;
 };
@@ -24,6 +25,7 @@ struct ExpConstants<double> {
     static constexpr double shifter = 6755399441055744.0, log2e = 1.4426950408889634;
     static constexpr double ln2_high = 6.93147180369123816490e-01;
     static constexpr double ln2_low = 1.90821492927058770002e-10;
+    static constexpr double least_exponent = -708.39;
     static constexpr double saturated = 20.0;  // 1 - tanh(20) = 8e-18
     static constexpr int mantissa_bits = 52, exponent_bias = 1023, terms = 13;
 };

@@ -1,16 +1,14 @@
 """The attention layer of graph attention networks."""
 
-import math
-
 import torch
 import torch_geometric.nn as pyg
 from torch import Tensor
 from torch.nn import functional
 
-from adgn.graph import Adjacency, Operator, edges_with_loops
+from adgn.graph import Adjacency, attend, edge_softmax, edges_with_loops
 from adgn.graph.adjacency import Normalization
 from adgn.graph.checks import check_count, is_traced
-from adgn.nn.base import GraphConvolution
+from adgn.nn.base import GraphConvolution, has_hooks
 
 
 class GATConv(GraphConvolution, pyg.GATConv):  # type: ignore[misc]
@@ -78,33 +76,46 @@ class GATConv(GraphConvolution, pyg.GATConv):  # type: ignore[misc]
         edge_attr: Tensor | None = None,
     ) -> Tensor:
         """The next states."""
-        sent = self.lin(x).view(-1, self.heads, self.out_channels)
         if self.edge_dim is None:
-            heads = self._along_slots(sent, self.operator(x, edge_index, edge_weight))
+            operator = self.operator(x, edge_index, edge_weight)
+            heads = attend(
+                operator,
+                self._states(x),
+                heads=self.heads,
+                negative_slope=self.negative_slope,
+                keep=self._keep(operator.value),
+            )
+            heads = heads.unflatten(-1, (self.heads, self.out_channels))
         else:
+            sent = self.lin(x).view(-1, self.heads, self.out_channels)
             heads = self._along_edges(sent, *self.edges(x, edge_index, edge_weight, edge_attr))
         out = heads.flatten(1) if self.concat else heads.mean(1)
         return out if self.bias is None else out + self.bias
 
-    def _along_slots(self, sent: Tensor, operator: Operator) -> Tensor:
-        """Attention without edge features: one sparse product per head."""
-        if operator.has_negative_values:
-            raise ValueError(
-                "edge_weight has negative entries; attention counts an edge as often as its weight "
-                "says, which must be at least 0"
-            )
-        weight = operator.value.unsqueeze(-1)
-        mask = weight == 0 if operator.has_zero_values else None
-        attention = self._attention(sent, *operator.places, weight, mask=mask)
-        return _per_head(operator, attention, sent)
+    def _keep(self, entries: Tensor) -> Tensor | None:
+        """What the shares are multiplied with, `[heads, entries]`, while training with dropout."""
+        if not (self.training and self.dropout > 0):
+            return None
+        return functional.dropout(entries.new_ones(self.heads, entries.numel()), self.dropout)
+
+    def _states(self, x: Tensor) -> Tensor:
+        """What the nodes send, and their parts of the logits: one product with the weights."""
+        scores = torch.cat([self.att_src, self.att_dst]).unsqueeze(-1)  # [2, heads, channels, 1]
+        if has_hooks(self.lin):
+            sent = self.lin(x).view(-1, 1, self.heads, 1, self.out_channels)
+            logits = (sent @ scores).flatten(1)
+            return torch.cat([sent.flatten(1), logits], -1)
+        weight = self.lin.weight.view(self.heads, self.out_channels, -1)
+        weights = torch.cat([weight.flatten(0, 1), (scores * weight).sum(2).flatten(0, 1)])
+        return functional.linear(x, weights)
 
     def _along_edges(self, sent: Tensor, edges: Tensor, features: Tensor) -> Tensor:
         """Attention with edge features: repeated edges may differ, so each has its own."""
         if is_traced(sent) or self.explain:
             return self._along_all_edges(sent, edges, features)
         (source, target), features = edges_with_loops(edges, features, sent.size(0))
-        attention = self._attention(sent, target, source, edge_alpha=self._edge_logits(features))
-        messages = attention.unsqueeze(-1) * sent.index_select(0, source)
+        share = self._shares(sent, target, source, features)
+        messages = share.unsqueeze(-1) * sent.index_select(0, source)
         return torch.zeros_like(sent).index_add(0, target, messages)
 
     def _along_all_edges(self, sent: Tensor, edges: Tensor, features: Tensor) -> Tensor:
@@ -116,67 +127,36 @@ class GATConv(GraphConvolution, pyg.GATConv):  # type: ignore[misc]
         total = total.index_add(0, target, kept * features)
         count = total.new_zeros(sent.size(0), 1).index_add(0, target, kept)
         features = torch.cat([features, total / count.clamp(min=1)])
-        attention = self._attention(
-            sent, *operator.places, weight, self._edge_logits(features), mask=weight == 0
-        )
-        return _per_head(operator, attention, sent)
+        share = self._shares(sent, *operator.places, features, weight, weight == 0)
+        heads = [
+            operator.with_values(alpha.contiguous()) @ states
+            for alpha, states in zip(share.unbind(1), sent.unbind(1), strict=True)
+        ]
+        return torch.stack(heads, 1)
 
-    def _edge_logits(self, features: Tensor) -> Tensor:
-        linked = self.lin_edge(features).view(-1, self.heads, self.out_channels)
-        logits: Tensor = (linked * self.att_edge).sum(-1)
-        return logits
-
-    def _attention(
+    def _shares(
         self,
         sent: Tensor,
         target: Tensor,
         source: Tensor,
+        features: Tensor,
         weight: Tensor | None = None,
-        edge_alpha: Tensor | None = None,
-        mask: Tensor | None = None,
+        silent: Tensor | None = None,
     ) -> Tensor:
-        r"""$\alpha$ for each pair of target and source and each head, `[pairs, heads]`.
+        r"""$\alpha$ for each edge with features and each head, `[edges, heads]`.
 
-        `sent` is `[N, heads, channels]`; `weight` says how often a pair counts and `mask` which
-        ones have weight 0, `[pairs, 1]`; `edge_alpha` is added to the logits, `[pairs, heads]`.
+        `sent` is `[N, heads, channels]`; for the others see `adgn.graph.edge_softmax`.
         """
-        alpha_src = (sent * self.att_src).sum(-1)
-        alpha_dst = (sent * self.att_dst).sum(-1)
+        linked = self.lin_edge(features).view(-1, self.heads, self.out_channels)
+        of_source, of_target = (sent * self.att_src).sum(-1), (sent * self.att_dst).sum(-1)
         # index_select throughout: the gradient of plain indexing depends on the number of threads.
-        logits = alpha_src.index_select(0, source) + alpha_dst.index_select(0, target)
-        if edge_alpha is not None:
-            logits = logits + edge_alpha
+        logits = of_source.index_select(0, source) + of_target.index_select(0, target)
+        logits = logits + (linked * self.att_edge).sum(-1)
         logits = functional.leaky_relu(logits, self.negative_slope)
-        # The largest logit of a target is taken off all of them, so that exp cannot overflow.
-        index = target.unsqueeze(-1).expand_as(logits)
-        counted = logits.detach()
-        if mask is not None:
-            counted = counted.masked_fill(mask, -torch.inf)
-        top = torch.full_like(alpha_dst, -torch.inf).scatter_reduce(0, index, counted, "amax")
-        alpha = logits - top.index_select(0, target)
-        if mask is not None:
-            # The logit of a pair of weight 0 may exceed the largest one by any amount, or by ∞
-            # where a target has no other pairs; alpha must be finite before the weight makes it 0.
-            alpha = alpha.masked_fill(alpha == torch.inf, 0.0)
-            alpha = alpha.clamp(max=math.log(torch.finfo(alpha.dtype).max) / 2)
-        alpha = alpha.exp()
-        if weight is not None:
-            alpha = alpha * weight
-        total = torch.zeros_like(alpha_dst).index_add(0, target, alpha)
-        total = torch.where(total == 0, 1.0, total)  # a node without neighbours
-        alpha = alpha / total.index_select(0, target)
-        return functional.dropout(alpha, self.dropout, self.training)
+        share = edge_softmax(logits, target, sent.size(0), weight, silent)
+        return functional.dropout(share, self.dropout, self.training)
 
     def __repr__(self) -> str:
         channels = self.heads * self.out_channels if self.concat else self.out_channels
         edge = "" if self.edge_dim is None else f", edge_dim={self.edge_dim}"
         return f"{type(self).__name__}({self.in_channels}, {channels}, heads={self.heads}{edge})"
-
-
-def _per_head(operator: Operator, attention: Tensor, sent: Tensor) -> Tensor:
-    """One sparse product per head, with the weights `[entries, heads]` as values."""
-    heads = [
-        operator.with_values(alpha.contiguous()) @ states
-        for alpha, states in zip(attention.unbind(1), sent.unbind(1), strict=True)
-    ]
-    return torch.stack(heads, 1)

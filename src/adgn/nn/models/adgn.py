@@ -183,13 +183,15 @@ class ADGN(Model):
         block_mlp: The activation of an MLP after the updates of each block; `None`: no MLP. With
             `act=None` the updates of a block are linear, and only the MLPs are not.
         block_residual: Whether a block adds to its input.
-        block_norm: The normalisation after each block: `"none"`, `"layer"` or `"batch"`.
+        block_norm: The normalisation after each block: `"none"`, `"layer"`, `"batch"`, `"pair"` or
+            `"pair-si"`.
         level: `"node"` or `"graph"`.
         encoder: `"linear"`, `"linear_no_bias"`, `"embedding"` or `"none"`.
         readout: `"linear"`, `"linear_no_bias"`, `"mlp"`, `"ridge"` or `"none"`.
         dropout: The share of entries dropped, while training, of the first and of the last states.
         train_recurrent: `False` is the randomised variant: only encoder and readout are trained,
             with `readout="ridge"` the readout alone.
+        fully_adjacent: Whether the readout of nodes is a last layer on the complete graph.
 
     Shapes: features `[N, in_channels]`, graph, edge weights `[E]` (optional), graph numbers `[N]`
     (at graph level) → `[N, out_channels]` or `[graphs, out_channels]`.

@@ -1,7 +1,7 @@
 """Layers in a row, which many models share."""
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 from torch import Tensor, nn
@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from adgn.graph import Adjacency
 from adgn.nn.base import Activation, resolve_activation
 from adgn.nn.models.options import AnyDirection
+from adgn.nn.norms import NORMS, NormName, PairNorm, apply_norm, build_norm
 from adgn.nn.registry import ModelOptions
 
 
@@ -16,9 +17,7 @@ class StackOptions(ModelOptions):
     """The options of models that are layers in a row."""
 
     act: str | Activation | None = Field("tanh", description="activation after each layer")
-    norm: Literal["none", "layer", "batch"] = Field(
-        "none", description="normalisation after each layer: `none`, `layer` or `batch`"
-    )
+    norm: NormName = Field("none", description=f"normalisation after each layer: {NORMS}")
     residual: bool = Field(False, description="whether a layer adds to its input")
 
 
@@ -34,6 +33,7 @@ class Stack(nn.Module):
 
     The layers are `GraphConvolution`s that keep the size of a state, or linear layers, which are
     told nothing of the graph. With `first_states` they are also given the first ones, as `first`.
+    With `norm_first` the normalisation comes before the activation; `norm_scale` is PairNorm's.
     """
 
     def __init__(
@@ -42,6 +42,9 @@ class Stack(nn.Module):
         channels: int,
         options: StackOptions,
         first_states: bool = False,
+        *,
+        norm_first: bool = False,
+        norm_scale: float = 1.0,
     ) -> None:
         super().__init__()
         self.layers = nn.ModuleList(layers)
@@ -49,9 +52,10 @@ class Stack(nn.Module):
         self.act = resolve_activation(options.act)
         self.residual = options.residual
         self.first_states = first_states
-        kinds: dict[str, type[nn.Module]] = {"layer": nn.LayerNorm, "batch": nn.BatchNorm1d}
-        kind = kinds.get(options.norm)
-        self.norms = nn.ModuleList(kind(channels) for _ in self.layers) if kind else None
+        self.norm_first = norm_first
+        built = [build_norm(options.norm, channels, scale=norm_scale) for _ in self.layers]
+        self.norms = None if built[0] is None else nn.ModuleList(built)
+        self.reads_batch = isinstance(built[0], PairNorm)
 
     def forward(
         self,
@@ -59,8 +63,10 @@ class Stack(nn.Module):
         edge_index: Adjacency,
         edge_weight: Tensor | None = None,
         edge_attr: Tensor | None = None,
+        batch: Tensor | None = None,
+        batch_size: int | None = None,
     ) -> Tensor:
-        """The states after all layers."""
+        """The states after all layers; `batch` is for PairNorm, whose means are those of graphs."""
         graph: dict[str, Any] = {}
         if self.edge_dim is not None:
             graph = {"edge_index": edge_index, "edge_weight": edge_weight, "edge_attr": edge_attr}
@@ -69,10 +75,13 @@ class Stack(nn.Module):
         if self.first_states:
             graph["first"] = x
         for number, layer in enumerate(self.layers):
+            norm = None if self.norms is None else self.norms[number]
             h = layer(x, **graph)
+            if self.norm_first:
+                h = apply_norm(norm, h, batch, batch_size)
             if self.act is not None:
                 h = self.act(h)
             x = x + h if self.residual else h
-            if self.norms is not None:
-                x = self.norms[number](x)
+            if not self.norm_first:
+                x = apply_norm(norm, x, batch, batch_size)
         return x

@@ -1,7 +1,7 @@
 """Blocks in a row, which many models share: steps of one kind, then an MLP without the graph."""
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 from torch import Tensor, nn
@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from adgn.graph import Adjacency
 from adgn.nn.base import Activation, resolve_activation
 from adgn.nn.models.options import BlockMLP
+from adgn.nn.norms import NORMS, NormName, PairNorm, apply_norm, build_norm
 from adgn.nn.registry import ModelOptions
 
 
@@ -20,9 +21,7 @@ class BlockOptions(ModelOptions):
     )
     block_mlp: BlockMLP = None
     block_residual: bool = Field(False, description="whether a block adds to its input")
-    block_norm: Literal["none", "layer", "batch"] = Field(
-        "none", description="normalisation after each block: `none`, `layer` or `batch`"
-    )
+    block_norm: NormName = Field("none", description=f"normalisation after each block: {NORMS}")
 
     @property
     def is_one_bare_block(self) -> bool:
@@ -49,29 +48,40 @@ class Block(nn.Module):
         self.mlp: nn.Module | None = None
         if options.block_mlp is not None:
             self.mlp = _mlp(channels, resolve_activation(options.block_mlp))
-        kinds: dict[str, type[nn.Module]] = {"layer": nn.LayerNorm, "batch": nn.BatchNorm1d}
-        kind = kinds.get(options.block_norm)
-        self.norm = None if kind is None else kind(channels)
+        self.norm = build_norm(options.block_norm, channels)
 
     def forward(
-        self, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None, **kwargs: Any
+        self,
+        x: Tensor,
+        edge_index: Adjacency,
+        edge_weight: Tensor | None = None,
+        batch: Tensor | None = None,
+        batch_size: int | None = None,
+        **kwargs: Any,
     ) -> Tensor:
-        """The states after the block."""
-        return self._finish(x, self.steps(x, edge_index, edge_weight, **kwargs))
+        """The states after the block; `batch` is for PairNorm."""
+        last = self.steps(x, edge_index, edge_weight, **kwargs)
+        return self._finish(x, last, batch, batch_size)
 
     def trajectory(
-        self, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None, **kwargs: Any
+        self,
+        x: Tensor,
+        edge_index: Adjacency,
+        edge_weight: Tensor | None = None,
+        batch: Tensor | None = None,
+        batch_size: int | None = None,
+        **kwargs: Any,
     ) -> list[Tensor]:
         """`x` and the states after each step; what follows the steps is part of the last one."""
         *before, last = self.steps.trajectory(x, edge_index, edge_weight, **kwargs)  # type: ignore[operator]
-        return [*before, self._finish(x, last)]
+        return [*before, self._finish(x, last, batch, batch_size)]
 
-    def _finish(self, x: Tensor, h: Tensor) -> Tensor:
+    def _finish(self, x: Tensor, h: Tensor, batch: Tensor | None, batch_size: int | None) -> Tensor:
         if self.mlp is not None:
             h = self.mlp(h)
         if self.residual:
             h = x + h
-        return h if self.norm is None else self.norm(h)
+        return apply_norm(self.norm, h, batch, batch_size)
 
 
 class Blocks(nn.Module):
@@ -103,6 +113,7 @@ class Blocks(nn.Module):
         first = self.blocks[0].steps
         if hasattr(first, "edge_dim"):
             self.edge_dim = first.edge_dim
+        self.reads_batch = isinstance(self.blocks[0].norm, PairNorm)
 
     def forward(
         self, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None, **kwargs: Any
