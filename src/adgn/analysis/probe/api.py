@@ -286,9 +286,10 @@ class _Probing:
         question, quality = self.question, self.question.quality
         together = [part for p in self.parts for part in (p.train, p.valid, p.test)]
         rows = torch.unique(torch.cat(together))
-        store = HopStore(question.inputs, rows, self.projection, self.hops)
-        y, weight = question.y[rows], question.share(rows)
         places = [within(parts, rows) for parts in self.parts]
+        train = torch.unique(torch.cat([parts.train for parts in places]))
+        store = HopStore(question.inputs, rows, self.projection, self.hops, train)
+        y, weight = question.y[rows], question.share(rows)
         own: list[Fit] = []
         constant = []
         for parts in places:
