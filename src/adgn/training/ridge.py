@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 Scaling = Literal["none", "blocks", "columns"]
-_RESIDUAL = 1e-7  # of the targets: what a refined solution may leave
-_REFINEMENTS = 6
+_RESIDUAL = 1e-9  # of the targets: what a refined solution may leave
+_SHRINKS = 0.1  # of a residual, by one refinement; where it shrinks less, it is given up
 
 
 @dataclass(frozen=True, eq=False)
@@ -304,8 +304,8 @@ class KernelRidge:
         gram = (inner - (middle - offset).view(-1, 1)).sub_(middle)
         gram.mul_((root / spread).view(-1, 1)).mul_(root)
         apart = (cross - (cross @ share - offset).view(-1, 1)).sub_(middle).mul_(root / spread)
-        self._gram = gram if self._gram is None else self._gram.add_(gram)
-        self._cross = apart if self._cross is None else self._cross.add_(apart)
+        self._gram = gram if self._gram is None else self._gram + gram
+        self._cross = apart if self._cross is None else self._cross + apart
         self._features += features
 
     def solve(
@@ -324,12 +324,8 @@ class KernelRidge:
         unit = 1.0
         if relative:
             unit = float(gram.diagonal().double().sum()) / min(self._features, len(gram)) or 1.0
-        exact = gram.double()
-        found = [
-            (penalty, solved)
-            for penalty in given
-            if (solved := _refined(gram, exact, self._right, penalty * unit)) is not None
-        ]
+        solved = _refined(gram, self._right, [penalty * unit for penalty in given])
+        found = [(p, each) for p, each in zip(given, solved, strict=True) if each is not None]
         if not found:
             raise _no_solution(given)
         weights = torch.cat([solved for _, solved in found], dim=1)
@@ -338,31 +334,52 @@ class KernelRidge:
         return [(p, part + self._target_mean) for (p, _), part in zip(found, split, strict=True)]
 
 
-def _refined(gram: Tensor, exact: Tensor, right: Tensor, penalty: float) -> Tensor | None:
-    """The solution of (gram + penalty) x = right; `None` where double precision has none.
+def _refined(gram: Tensor, right: Tensor, penalties: list[float]) -> list[Tensor | None]:
+    """For each penalty x in (gram + penalty) x = right; `None` where double precision has none.
 
     Args:
-        gram: `[n, n]`, in the precision of the first factor.
-        exact: The same in double precision.
+        gram: `[n, n]`.
         right: `[n, T]`.
-        penalty: Not negative.
+        penalties: Not negative.
     """
+    single, exact = gram.float(), gram.double()
+    tried: dict[int, Tensor] = {}
+    for place, penalty in enumerate(penalties):
+        factor, failed = _factor(single, penalty)
+        if not failed:
+            tried[place] = factor
+    found: list[Tensor | None] = [None] * len(penalties)
+    residual, solved = dict.fromkeys(tried, right), dict.fromkeys(tried, torch.zeros_like(right))
+    size = dict.fromkeys(tried, float(right.norm()) or 1.0)
+    least = _RESIDUAL * (float(right.norm()) or 1.0)
+    while tried:
+        for place, factor in tried.items():
+            step = torch.cholesky_solve(residual[place].to(factor), factor)
+            solved[place] = solved[place] + step.double()
+        # One pass over the matrix for all penalties.
+        heard = torch.split(exact @ torch.cat([solved[p] for p in tried], dim=1), right.size(1), 1)
+        for place, product in zip(list(tried), heard, strict=True):
+            residual[place] = right - product - penalties[place] * solved[place]
+            left = float(residual[place].norm())
+            if left <= least:
+                found[place] = solved[place]
+            if not least < left <= _SHRINKS * size[place]:
+                del tried[place]
+            size[place] = left
+    for place, penalty in enumerate(penalties):
+        if found[place] is None:
+            factor, failed = _factor(exact, penalty)
+            x = torch.cholesky_solve(right, factor)
+            found[place] = None if failed or not bool(x.isfinite().all()) else x
+    return found
+
+
+def _factor(gram: Tensor, penalty: float) -> tuple[Tensor, bool]:
+    """The Cholesky factor of gram + penalty, and whether it failed."""
     shifted = gram.clone()
     shifted.diagonal().add_(penalty)
     factor, failed = torch.linalg.cholesky_ex(shifted)
-    if not int(failed):
-        solved = torch.zeros_like(right)
-        residual, least = right, _RESIDUAL * float(right.norm())
-        for _ in range(_REFINEMENTS):
-            solved = solved + torch.cholesky_solve(residual.to(factor), factor).double()
-            residual = right - exact @ solved - penalty * solved
-            if float(residual.norm()) <= least:
-                return solved
-    shifted = exact.clone()
-    shifted.diagonal().add_(penalty)
-    factor, failed = torch.linalg.cholesky_ex(shifted)
-    solved = torch.cholesky_solve(right, factor)
-    return None if int(failed) or not bool(solved.isfinite().all()) else solved
+    return factor, bool(failed)
 
 
 def _centred_targets(
@@ -395,10 +412,8 @@ def _solved(
     unit = (float(gram.diagonal().mean()) or 1.0) if relative else 1.0
     found = []
     for penalty in penalties:
-        shifted = gram.clone()
-        shifted.diagonal().add_(penalty * unit)
-        factor, failed = torch.linalg.cholesky_ex(shifted)
-        if int(failed):
+        factor, failed = _factor(gram, penalty * unit)
+        if failed:
             continue
         solved = torch.cholesky_solve(right, factor)
         if bool(solved.isfinite().all()):

@@ -1,6 +1,7 @@
 """Closed-form models on the features of some hops: how well each predicts."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,6 +32,9 @@ VALUE_PENALTIES = (1e-10, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 NARROW = 128  # features: up to here all arithmetic is in double precision, and cheap
 _ADDS = 0.005  # of the error that is left: what a hop has to take away to add something
 _PRODUCTS = 30_000_000  # inner products of rows at one hop that are kept for all splits
+_MOST = 0.7  # the share of rows that train from which on products are symmetric
+_UNEVEN = 100.0  # the largest row's square, of their mean: above, products are in double precision
+_BLOCK = 512  # rows whose products are made at a time
 PATIENCE = 2  # hops that add nothing before the search for more ends
 
 
@@ -133,7 +137,9 @@ class HopStore:
     def products(self, way: Way, hop: int) -> list[tuple[Tensor, int]]:
         """Inner products of what hop `hop` adds, and the number of its features.
 
-        Each is `[rows, train]`, of features less their mean over all rows. They are made once.
+        Each is `[rows, train]`, of features less their mean over all rows. They are made once, in
+        double precision where a few rows (hubs, by sums) are so large that the rounding of their
+        products would hide all others.
         """
         sides = way.sides if hop else ("in",)
         keys = [(side, way.operator if hop else OPERATORS[0], hop) for side in sides]
@@ -141,7 +147,10 @@ class HopStore:
         for key, block in zip(keys, blocks, strict=True):
             if key not in self._products:
                 centred = block - block.mean(0)
-                self._products[key] = centred @ centred[self._train].t()
+                size = centred.square().sum(1)
+                if float(size.max()) > _UNEVEN * float(size.mean()):
+                    centred = centred.double()
+                self._products[key] = _inner(centred, self._train)
         return [(self._products[k], b.size(1)) for k, b in zip(keys, blocks, strict=True)]
 
     def columns(self, train: Tensor) -> Tensor:
@@ -173,6 +182,19 @@ class HopStore:
         return rows.double() if rows.size(1) <= NARROW else rows
 
 
+def _inner(block: Tensor, train: Tensor) -> Tensor:
+    """`[rows, train]`: inner products; where most rows train, only a half is multiplied."""
+    if len(train) < _MOST * len(block):
+        return block @ block[train].t()
+    found = block.new_empty(len(block), len(block))
+    for first in range(0, len(block), _BLOCK):
+        last = min(first + _BLOCK, len(block))
+        part = block[first:last] @ block[:last].t()
+        found[first:last, :last] = part
+        found[:last, first:last] = part.t()
+    return found if len(train) == len(block) else found[:, train]
+
+
 def fits(
     store: HopStore,
     way: Way,
@@ -195,7 +217,8 @@ def fits(
         quality: What validation compares.
         weight: `[rows of the store]`; how much each counts.
         near: By the number of hops the place of a penalty, around which to look; all by default.
-        coarse: Only every other penalty is tried.
+        coarse: Only every other penalty is tried, and of wide features from the middle on only
+            as long as they validate better.
         first: The number of hops to begin with.
     """
     everything = range(len(CLASS_PENALTIES if quality.classes else VALUE_PENALTIES))
@@ -216,7 +239,8 @@ def fits(
             continue
         reader.extend(hop)
         if hop >= first:
-            yield hop, _best(reader, y, parts, quality, weight, choice(hop))
+            climbing = coarse and store.wide and quality.classes > 0
+            yield hop, _best(reader, y, parts, quality, weight, choice(hop), climbing)
 
 
 class _ByFeatures:
@@ -284,15 +308,32 @@ def _best(
     quality: Quality,
     weight: Tensor | None,
     places: Sequence[int],
+    climbing: bool = False,
 ) -> Fit:
-    """The model whose penalty validates best."""
+    """The model whose penalty validates best; climbing: from the middle on while it is better."""
     penalties = CLASS_PENALTIES if quality.classes else VALUE_PENALTIES
-    solutions = reader.solve([penalties[place] for place in places])
     share = None if weight is None else weight[parts.valid]
-    scores = [quality.score(outputs, y[parts.valid], share) for _, outputs, _ in solutions]
-    best = max(range(len(scores)), key=scores.__getitem__)
-    penalty, _, tested = solutions[best]
-    return Fit(scores[best], penalties.index(penalty), tested())
+    found: dict[int, tuple[float, Callable[[], Tensor]]] = {}
+
+    def best_with(more: Sequence[int]) -> int:
+        for penalty, outputs, tested in reader.solve([penalties[place] for place in more]):
+            score = quality.score(outputs, y[parts.valid], share)
+            found[penalties.index(penalty)] = (score, tested)
+        return max(sorted(found), key=lambda place: found[place][0])
+
+    upper = len(places) // 2
+    best = best_with(places[upper - 1 : upper + 1] if climbing else places)
+    while climbing:
+        step = 1 if best >= places[upper] else -1
+        beyond = places.index(best) + step
+        if not 0 <= beyond < len(places):
+            break
+        before = best
+        with suppress(ValueError):  # a penalty too small for a solution is no better one
+            best = best_with([places[beyond]])
+        climbing = best != before
+    score, tested = found[best]
+    return Fit(score, best, tested())
 
 
 def _outputs(
