@@ -166,6 +166,17 @@ def test_scaled_features_are_those_of_scaled_columns_or_blocks(features):
         )
 
 
+def test_many_rows_give_the_solutions_of_scikit_learn(monkeypatch):
+    """Factors in single precision, refined."""
+    monkeypatch.setattr("adgn.training.ridge._LARGE", 1)
+    x, y, _ = problem(20, 50, 2)
+    ridge = GrowingRidge(y)
+    ridge.extend(x)
+    for solution in ridge.solve([0.3, 20.0]):
+        expected = Ridge(alpha=solution.penalty, tol=1e-12).fit(x.numpy(), y.numpy())
+        np.testing.assert_allclose(solution.outputs(x), expected.predict(x.numpy()), atol=1e-7)
+
+
 def test_growing_features_of_another_length_are_told():
     ridge = GrowingRidge(torch.zeros(3, 1))
     with pytest.raises(ValueError, match="no features to learn from"):

@@ -17,6 +17,7 @@ from torch import Tensor
 
 Scaling = Literal["none", "blocks", "columns"]
 _RESIDUAL = 1e-9  # of the targets: what a refined solution may leave
+_LARGE = 512  # rows from which on factors in single precision are worth their refinement
 _SHRINKS = 0.1  # of a residual, by one refinement; where it shrinks less, it is given up
 
 
@@ -137,7 +138,7 @@ class RidgeStatistics:
             gram = square / (scale * scale.view(-1, 1))
             right, back = moments[:, self.num_features :] / scale.view(-1, 1), None
         found = []
-        for penalty, solved in _solved(gram, right, given, relative):
+        for penalty, solved in _solved(gram, right, given, _unit(gram, relative)):
             weight = (solved if back is None else back @ solved) / scale.view(-1, 1)
             found.append(RidgeSolution(penalty, weight, target_mean - mean @ weight))
         return found
@@ -238,7 +239,9 @@ class GrowingRidge:
             gram = primal
             right = torch.cat([rows.t().double() @ self._right for rows in self._rows])
         mean, scale = torch.cat(self._mean), torch.cat(self._scale).view(-1, 1)
-        solved = _solved(gram, right, _checked(penalties), relative)
+        # Products of rows have errors of single precision already where features are many.
+        quick = dual is not None and len(gram) >= _LARGE
+        solved = _solved(gram, right, _checked(penalties), _unit(gram, relative), quick)
         weights = torch.cat([each for _, each in solved], dim=1)
         if dual is not None:  # all penalties in one pass over the rows
             weights = torch.cat([(rows.t() @ weights.to(rows)).double() for rows in self._rows])
@@ -324,10 +327,7 @@ class KernelRidge:
         unit = 1.0
         if relative:
             unit = float(gram.diagonal().double().sum()) / min(self._features, len(gram)) or 1.0
-        solved = _refined(gram, self._right, [penalty * unit for penalty in given])
-        found = [(p, each) for p, each in zip(given, solved, strict=True) if each is not None]
-        if not found:
-            raise _no_solution(given)
+        found = _solved(gram, self._right, given, unit, quick=True)
         weights = torch.cat([solved for _, solved in found], dim=1)
         outputs = (self._cross @ weights.to(self._cross)).double()
         split = torch.split(outputs, self._right.size(1), dim=1)
@@ -368,10 +368,15 @@ def _refined(gram: Tensor, right: Tensor, penalties: list[float]) -> list[Tensor
             size[place] = left
     for place, penalty in enumerate(penalties):
         if found[place] is None:
-            factor, failed = _factor(exact, penalty)
-            x = torch.cholesky_solve(right, factor)
-            found[place] = None if failed or not bool(x.isfinite().all()) else x
+            found[place] = _solution(exact, right, penalty)
     return found
+
+
+def _solution(gram: Tensor, right: Tensor, penalty: float) -> Tensor | None:
+    """x in (gram + penalty) x = right, `None` where there is none in this precision."""
+    factor, failed = _factor(gram, penalty)
+    solved = torch.cholesky_solve(right, factor)
+    return None if failed or not bool(solved.isfinite().all()) else solved
 
 
 def _factor(gram: Tensor, penalty: float) -> tuple[Tensor, bool]:
@@ -406,28 +411,31 @@ def _checked(penalties: Iterable[float]) -> list[float]:
 
 
 def _solved(
-    gram: Tensor, right: Tensor, penalties: list[float], relative: bool
+    gram: Tensor, right: Tensor, penalties: list[float], unit: float, quick: bool = False
 ) -> list[tuple[float, Tensor]]:
-    """The penalties that have a solution in double precision, each with it."""
-    unit = (float(gram.diagonal().mean()) or 1.0) if relative else 1.0
-    found = []
-    for penalty in penalties:
-        factor, failed = _factor(gram, penalty * unit)
-        if failed:
-            continue
-        solved = torch.cholesky_solve(right, factor)
-        if bool(solved.isfinite().all()):
-            found.append((penalty, solved))
+    """The penalties that have a solution in double precision, each with it.
+
+    Args:
+        gram: `[n, n]`.
+        right: `[n, T]`.
+        penalties: In this unit.
+        unit: What a penalty is a multiple of.
+        quick: Factor in single precision, and refine.
+    """
+    shifts = [penalty * unit for penalty in penalties]
+    every = _refined(gram, right, shifts) if quick else [_solution(gram, right, s) for s in shifts]
+    found = [(p, solved) for p, solved in zip(penalties, every, strict=True) if solved is not None]
     if not found:
-        raise _no_solution(penalties)
+        raise ValueError(
+            f"penalties={penalties}: none gives a solution in double precision. Features "
+            "are not finite, or dependent on each other: give a larger penalty"
+        )
     return found
 
 
-def _no_solution(penalties: list[float]) -> ValueError:
-    return ValueError(
-        f"penalties={penalties}: none gives a solution in double precision. Features "
-        "are not finite, or dependent on each other: give a larger penalty"
-    )
+def _unit(gram: Tensor, relative: bool) -> float:
+    """What penalties are multiples of: 1, or the mean of the diagonal."""
+    return (float(gram.diagonal().mean()) or 1.0) if relative else 1.0
 
 
 def _scale(variance: Tensor, mean: Tensor, standardise: bool) -> Tensor:
