@@ -322,8 +322,9 @@ class _Probing:
     def _lengths(self, screened: Screening) -> list[tuple[Way, int]]:
         """For each direction its best way, and up to how many hops it is measured.
 
-        Two hops more than screening found best, where there is no time for all; none more where
-        screening says that another direction surely wins.
+        Two hops more than screening found best, where there is no time for all. Where screening
+        says that another direction surely wins: the fewest hops within a standard error of its own
+        best.
         """
         found = []
         top = screened.best_of()
@@ -332,13 +333,15 @@ class _Probing:
             if best is None or top is None:
                 continue
             way = Way(best.direction, best.operator, best.alone)
-            tried = sum(way.view(hop) in screened.scores for hop in range(1, self.hops + 1))
-            score = screened.scores[top]
-            valid = min(self.question.splits[0].valid.numel(), self.screened_rows.valid)
-            error = self.question.quality.standard_error(score, valid)
-            loses = error > 0 and score - screened.scores[best] > _SURELY * error
-            more = 0 if loses else PATIENCE
-            found.append((way, tried if self.patient else min(tried, best.hops + more)))
+            scores = {hop: screened.scores.get(way.view(hop)) for hop in range(1, self.hops + 1)}
+            tried = {hop: score for hop, score in scores.items() if score is not None}
+            rows = min(self.question.splits[0].valid.numel(), self.screened_rows.valid)
+            error = self.question.quality.standard_error(screened.scores[top], rows)
+            last = len(tried) if self.patient else min(len(tried), best.hops + PATIENCE)
+            loses = screened.scores[top] - tried[best.hops] > _SURELY * error > 0
+            if loses and not self.patient:
+                last = min(hop for hop, s in tried.items() if s >= tried[best.hops] - error)
+            found.append((way, last))
         return found
 
     def _constant(self, y: Tensor, parts: Any, weight: Tensor | None) -> tuple[Tensor, float]:
