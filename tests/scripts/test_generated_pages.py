@@ -8,14 +8,16 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(
-    params=[
-        "document_estimators",
-        "document_integrators",
-        "document_protocols",
-        "document_selection",
-    ]
-)
+SCRIPTS = [
+    "document_estimators",
+    "document_integrators",
+    "document_probe",
+    "document_protocols",
+    "document_selection",
+]
+
+
+@pytest.fixture(params=SCRIPTS)
 def script(request):
     path = ROOT / "scripts" / f"{request.param}.py"
     spec = importlib.util.spec_from_file_location(request.param, path)

@@ -7,7 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
 
-from adgn.training.ridge import GrowingRidge, RidgeSolution, RidgeStatistics
+from adgn.training.ridge import (
+    GrowingRidge,
+    KernelRidge,
+    RidgeSolution,
+    RidgeStatistics,
+    _refined,
+)
 
 
 def problem(
@@ -160,6 +166,17 @@ def test_scaled_features_are_those_of_scaled_columns_or_blocks(features):
         )
 
 
+def test_many_rows_give_the_solutions_of_scikit_learn(monkeypatch):
+    """Factors in single precision, refined."""
+    monkeypatch.setattr("adgn.training.ridge._LARGE", 1)
+    x, y, _ = problem(20, 50, 2)
+    ridge = GrowingRidge(y)
+    ridge.extend(x)
+    for solution in ridge.solve([0.3, 20.0]):
+        expected = Ridge(alpha=solution.penalty, tol=1e-12).fit(x.numpy(), y.numpy())
+        np.testing.assert_allclose(solution.outputs(x), expected.predict(x.numpy()), atol=1e-7)
+
+
 def test_growing_features_of_another_length_are_told():
     ridge = GrowingRidge(torch.zeros(3, 1))
     with pytest.raises(ValueError, match="no features to learn from"):
@@ -168,3 +185,67 @@ def test_growing_features_of_another_length_are_told():
         ridge.extend(torch.zeros(4, 1))
     with pytest.raises(ValueError, match="targets of shape"):
         GrowingRidge(torch.zeros(3))
+
+
+@given(
+    rows=st.integers(3, 30),
+    widths=st.lists(st.integers(1, 40), min_size=1, max_size=3),
+    weighted=st.booleans(),
+    single=st.booleans(),
+    seed=st.integers(0, 3),
+)
+def test_inner_products_give_the_solutions_of_scikit_learn(rows, widths, weighted, single, seed):
+    """Of blocks that are scaled alike, from products about any point, in either precision."""
+    x, y, weight = problem(rows + 5, sum(widths), 2, seed)
+    y, share = y[:rows], weight[:rows] if weighted else torch.ones(rows, dtype=torch.double)
+    ridge, scaled = KernelRidge(y, share if weighted else None), []
+    for block in torch.split(x, widths, dim=1):
+        moved = (block + 0.3).float() if single else block + 0.3
+        ridge.extend(
+            moved[:rows] @ moved[:rows].t(), moved[rows:] @ moved[:rows].t(), len(block.t())
+        )
+        mean = share @ block[:rows] / share.sum()
+        variance = share @ (block[:rows] - mean).square() / share.sum()
+        scaled.append(block / variance.mean().sqrt())
+    whole = torch.cat(scaled, dim=1).numpy()
+    for penalty, outputs in ridge.solve([0.3, 20.0]):
+        model = Ridge(alpha=penalty, tol=1e-12).fit(whole[:rows], y.numpy(), share.numpy())
+        expected = model.predict(whole[rows:])
+        np.testing.assert_allclose(outputs, expected, atol=1e-3 if single else 1e-8)
+
+
+@pytest.mark.parametrize("features", [8, 60])
+def test_relative_penalties_of_products_are_those_of_features(features):
+    x, y, _ = problem(40, features, 2)
+    growing, kernel = GrowingRidge(y[:30], scaling="blocks"), KernelRidge(y[:30])
+    growing.extend(x[:30])
+    kernel.extend(x[:30] @ x[:30].t(), x[30:] @ x[:30].t(), features)
+    for solution, (penalty, outputs) in zip(
+        growing.solve([1e-3, 0.1], relative=True),
+        kernel.solve([1e-3, 0.1], relative=True),
+        strict=True,
+    ):
+        assert solution.penalty == penalty
+        torch.testing.assert_close(outputs, solution.outputs(x[30:]))
+
+
+def test_factors_in_single_precision_give_solutions_in_double_precision():
+    """Rows that come twice: with the smallest penalty the condition is 1e9."""
+    x = torch.randint(-9, 10, (10, 15), generator=torch.Generator().manual_seed(0)).double()
+    gram = torch.cat([x, x]) @ torch.cat([x, x]).t()  # whole numbers: exact in single precision
+    right = problem(20, 1, 2)[1]
+    penalties = [1e-6, 1e-2, 1.0]
+    for penalty, found in zip(penalties, _refined(gram.float(), right, penalties), strict=True):
+        expected = torch.linalg.solve(gram + penalty * torch.eye(20, dtype=torch.double), right)
+        torch.testing.assert_close(gram @ found, gram @ expected, rtol=1e-6, atol=1e-6)
+
+
+def test_products_of_wrong_shapes_are_told():
+    ridge = KernelRidge(torch.zeros(3, 1))
+    with pytest.raises(ValueError, match="no features to learn from"):
+        ridge.solve([1.0])
+    with pytest.raises(ValueError, match=r"shapes \[4, 4\] and \[1, 3\].*give \[3, 3\]"):
+        ridge.extend(torch.zeros(4, 4), torch.zeros(1, 3), 2)
+    ridge.extend(torch.full((3, 3), float("nan")), torch.zeros(1, 3), 2)
+    with pytest.raises(ValueError, match="give a larger penalty"):
+        ridge.solve([1.0])

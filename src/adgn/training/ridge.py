@@ -16,6 +16,9 @@ import torch
 from torch import Tensor
 
 Scaling = Literal["none", "blocks", "columns"]
+_RESIDUAL = 1e-9  # of the targets: what a refined solution may leave
+_LARGE = 512  # rows from which on factors in single precision are worth their refinement
+_SHRINKS = 0.1  # of a residual, by one refinement; where it shrinks less, it is given up
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +138,7 @@ class RidgeStatistics:
             gram = square / (scale * scale.view(-1, 1))
             right, back = moments[:, self.num_features :] / scale.view(-1, 1), None
         found = []
-        for penalty, solved in _solved(gram, right, given, relative):
+        for penalty, solved in _solved(gram, right, given, _unit(gram, relative)):
             weight = (solved if back is None else back @ solved) / scale.view(-1, 1)
             found.append(RidgeSolution(penalty, weight, target_mean - mean @ weight))
         return found
@@ -182,21 +185,13 @@ class GrowingRidge:
     def __init__(
         self, targets: Tensor, weight: Tensor | None = None, *, scaling: Scaling = "none"
     ) -> None:
-        if targets.dim() != 2 or targets.size(0) == 0:
-            raise ValueError(
-                f"targets of shape {list(targets.shape)} are not valid; give [rows, T], rows > 0"
-            )
-        values = targets.double()
-        share = values.new_ones(len(values)) if weight is None else weight.double()
-        self._share = share / share.sum()
-        self._root = share.sqrt().view(-1, 1)
-        self._target_mean = self._share @ values
-        self._right = (values - self._target_mean) * self._root
+        share, self._root, self._target_mean, self._right = _centred_targets(targets, weight)
+        self._share = share
         self._scaling: Scaling = scaling
         self._rows: list[Tensor] = []
         self._mean: list[Tensor] = []
         self._scale: list[Tensor] = []
-        self._primal: Tensor | None = values.new_empty(0, 0)
+        self._primal: Tensor | None = self._right.new_empty(0, 0)
         self._dual: Tensor | None = None
 
     @property
@@ -244,7 +239,9 @@ class GrowingRidge:
             gram = primal
             right = torch.cat([rows.t().double() @ self._right for rows in self._rows])
         mean, scale = torch.cat(self._mean), torch.cat(self._scale).view(-1, 1)
-        solved = _solved(gram, right, _checked(penalties), relative)
+        # Products of rows have errors of single precision already where features are many.
+        quick = dual is not None and len(gram) >= _LARGE
+        solved = _solved(gram, right, _checked(penalties), _unit(gram, relative), quick)
         weights = torch.cat([each for _, each in solved], dim=1)
         if dual is not None:  # all penalties in one pass over the rows
             weights = torch.cat([(rows.t() @ weights.to(rows)).double() for rows in self._rows])
@@ -256,6 +253,155 @@ class GrowingRidge:
         ]
 
 
+class KernelRidge:
+    r"""Ridge regressions of features that are known by their inner products alone.
+
+    As [`GrowingRidge`][adgn.training.ridge.GrowingRidge] with `scaling="blocks"`, for rows that
+    are fewer than their features: products of rows, $\mathbf{X}\mathbf{X}^\top$, that were made
+    once serve all splits of the rows. Centring needs no features:
+    $(\mathbf{x}_i - \bar{\mathbf{x}})^\top(\mathbf{x}_j - \bar{\mathbf{x}}) = k_{ij} - r_i - r_j
+    + q$ with $r_i = \sum_j s_j k_{ij}$ and $q = \sum_i s_i r_i$ for weights $s$ of sum 1.
+
+    Factors are in single precision. Residuals in double precision correct the solutions until
+    these are small; where they do not become so, factors are in double precision too.
+
+    Args:
+        targets: `[rows, T]` of the train rows.
+        weight: `[rows]`, how much each train row counts. Default: 1.
+
+    Example:
+        >>> x = torch.tensor([[0.0], [1.0], [2.0], [3.0]])
+        >>> ridge = KernelRidge(torch.tensor([[1.0], [3.0], [5.0]]))
+        >>> ridge.extend(x[:3] @ x[:3].t(), x[3:] @ x[:3].t(), 1)
+        >>> ridge.solve([1e-9])[0][1].round(decimals=4).tolist()  # 2 x + 1 at the fourth row
+        [[7.0]]
+    """
+
+    def __init__(self, targets: Tensor, weight: Tensor | None = None) -> None:
+        share, self._root, self._target_mean, self._right = _centred_targets(targets, weight)
+        self._share = share
+        self._features = 0
+        self._gram: Tensor | None = None
+        self._cross: Tensor | None = None
+
+    def extend(self, inner: Tensor, cross: Tensor, features: int) -> None:
+        """Adds features by their inner products.
+
+        Args:
+            inner: `[rows, rows]`, of train rows with train rows.
+            cross: `[held, rows]`, of the rows that are predicted with the train rows.
+            features: How many features were summed over.
+        """
+        count = len(self._right)
+        if inner.shape != (count, count) or cross.dim() != 2 or cross.size(1) != count:
+            raise ValueError(
+                f"inner products of shapes {list(inner.shape)} and {list(cross.shape)} are not "
+                f"valid; give [{count}, {count}] and [held, {count}]"
+            )
+        share = self._share.to(inner)
+        middle = inner @ share
+        offset = share @ middle
+        own = inner.diagonal() - 2 * middle + offset
+        spread = max(float(share @ own) / max(features, 1), 0.0) or 1.0
+        root = self._root.to(inner).view(-1)
+        gram = (inner - (middle - offset).view(-1, 1)).sub_(middle)
+        gram.mul_((root / spread).view(-1, 1)).mul_(root)
+        apart = (cross - (cross @ share - offset).view(-1, 1)).sub_(middle).mul_(root / spread)
+        self._gram = gram if self._gram is None else self._gram + gram
+        self._cross = apart if self._cross is None else self._cross + apart
+        self._features += features
+
+    def solve(
+        self, penalties: Iterable[float], *, relative: bool = False
+    ) -> list[tuple[float, Tensor]]:
+        """For each penalty that has a solution, the outputs of the held rows, `[held, T]`.
+
+        Args:
+            penalties: As of `RidgeStatistics.solve`.
+            relative: Penalties are in units of the mean of the diagonal of the Gram matrix, of
+                features where these are fewer than the rows, else of rows.
+        """
+        if self._gram is None or self._cross is None:
+            raise ValueError("there are no features to learn from; extend by some first")
+        given, gram = _checked(penalties), self._gram
+        unit = 1.0
+        if relative:
+            unit = float(gram.diagonal().double().sum()) / min(self._features, len(gram)) or 1.0
+        found = _solved(gram, self._right, given, unit, quick=True)
+        weights = torch.cat([solved for _, solved in found], dim=1)
+        outputs = (self._cross @ weights.to(self._cross)).double()
+        split = torch.split(outputs, self._right.size(1), dim=1)
+        return [(p, part + self._target_mean) for (p, _), part in zip(found, split, strict=True)]
+
+
+def _refined(gram: Tensor, right: Tensor, penalties: list[float]) -> list[Tensor | None]:
+    """For each penalty x in (gram + penalty) x = right; `None` where double precision has none.
+
+    Args:
+        gram: `[n, n]`.
+        right: `[n, T]`.
+        penalties: Not negative.
+    """
+    single, exact = gram.float(), gram.double()
+    tried: dict[int, Tensor] = {}
+    for place, penalty in enumerate(penalties):
+        factor, failed = _factor(single, penalty)
+        if not failed:
+            tried[place] = factor
+    found: list[Tensor | None] = [None] * len(penalties)
+    residual, solved = dict.fromkeys(tried, right), dict.fromkeys(tried, torch.zeros_like(right))
+    size = dict.fromkeys(tried, float(right.norm()) or 1.0)
+    least = _RESIDUAL * (float(right.norm()) or 1.0)
+    while tried:
+        for place, factor in tried.items():
+            step = torch.cholesky_solve(residual[place].to(factor), factor)
+            solved[place] = solved[place] + step.double()
+        # One pass over the matrix for all penalties.
+        heard = torch.split(exact @ torch.cat([solved[p] for p in tried], dim=1), right.size(1), 1)
+        for place, product in zip(list(tried), heard, strict=True):
+            residual[place] = right - product - penalties[place] * solved[place]
+            left = float(residual[place].norm())
+            if left <= least:
+                found[place] = solved[place]
+            if not least < left <= _SHRINKS * size[place]:
+                del tried[place]
+            size[place] = left
+    for place, penalty in enumerate(penalties):
+        if found[place] is None:
+            found[place] = _solution(exact, right, penalty)
+    return found
+
+
+def _solution(gram: Tensor, right: Tensor, penalty: float) -> Tensor | None:
+    """x in (gram + penalty) x = right, `None` where there is none in this precision."""
+    factor, failed = _factor(gram, penalty)
+    solved = torch.cholesky_solve(right, factor)
+    return None if failed or not bool(solved.isfinite().all()) else solved
+
+
+def _factor(gram: Tensor, penalty: float) -> tuple[Tensor, bool]:
+    """The Cholesky factor of gram + penalty, and whether it failed."""
+    shifted = gram.clone()
+    shifted.diagonal().add_(penalty)
+    factor, failed = torch.linalg.cholesky_ex(shifted)
+    return factor, bool(failed)
+
+
+def _centred_targets(
+    targets: Tensor, weight: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Shares of rows, roots of their weights, the mean of targets, and what is left, weighted."""
+    if targets.dim() != 2 or targets.size(0) == 0:
+        raise ValueError(
+            f"targets of shape {list(targets.shape)} are not valid; give [rows, T], rows > 0"
+        )
+    values = targets.double()
+    weights = values.new_ones(len(values)) if weight is None else weight.double()
+    share, root = weights / weights.sum(), weights.sqrt().view(-1, 1)
+    mean = share @ values
+    return share, root, mean, (values - mean) * root
+
+
 def _checked(penalties: Iterable[float]) -> list[float]:
     given = list(penalties)
     for penalty in given:
@@ -265,26 +411,31 @@ def _checked(penalties: Iterable[float]) -> list[float]:
 
 
 def _solved(
-    gram: Tensor, right: Tensor, penalties: list[float], relative: bool
+    gram: Tensor, right: Tensor, penalties: list[float], unit: float, quick: bool = False
 ) -> list[tuple[float, Tensor]]:
-    """The penalties that have a solution in double precision, each with it."""
-    unit = (float(gram.diagonal().mean()) or 1.0) if relative else 1.0
-    found = []
-    for penalty in penalties:
-        shifted = gram.clone()
-        shifted.diagonal().add_(penalty * unit)
-        factor, failed = torch.linalg.cholesky_ex(shifted)
-        if int(failed):
-            continue
-        solved = torch.cholesky_solve(right, factor)
-        if bool(solved.isfinite().all()):
-            found.append((penalty, solved))
+    """The penalties that have a solution in double precision, each with it.
+
+    Args:
+        gram: `[n, n]`.
+        right: `[n, T]`.
+        penalties: In this unit.
+        unit: What a penalty is a multiple of.
+        quick: Factor in single precision, and refine.
+    """
+    shifts = [penalty * unit for penalty in penalties]
+    every = _refined(gram, right, shifts) if quick else [_solution(gram, right, s) for s in shifts]
+    found = [(p, solved) for p, solved in zip(penalties, every, strict=True) if solved is not None]
     if not found:
         raise ValueError(
             f"penalties={penalties}: none gives a solution in double precision. Features "
             "are not finite, or dependent on each other: give a larger penalty"
         )
     return found
+
+
+def _unit(gram: Tensor, relative: bool) -> float:
+    """What penalties are multiples of: 1, or the mean of the diagonal."""
+    return (float(gram.diagonal().mean()) or 1.0) if relative else 1.0
 
 
 def _scale(variance: Tensor, mean: Tensor, standardise: bool) -> Tensor:

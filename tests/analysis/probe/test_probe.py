@@ -163,6 +163,51 @@ def test_the_findings_for_programs_have_what_they_promise():
     assert content["suggestion"] == {"model": {"name": "adgn", "num_layers": 4, "phi": "sum"}}
 
 
+def wide_data(classes=True):
+    """Features (more than rows), edges, and targets: the sum of incoming neighbours' feature 1."""
+    generator = torch.Generator().manual_seed(0)
+    edges = torch.randint(0, 90, (2, 300), generator=generator)
+    x = noise(90, 140)
+    heard = torch.zeros(90).index_add(0, edges[1], 4 * x[edges[0], 0])
+    x[:, 1] = 3 * heard.sign()
+    y = torch.zeros(90).index_add(0, edges[1], x[edges[0], 1])
+    return x, edges, (y > 0).tolist() if classes else y
+
+
+@pytest.mark.parametrize("classes", [True, False])
+def test_inner_products_of_rows_find_what_features_find(classes, monkeypatch):
+    options = {"splits": 2, "hops": 2, "operators": ["mean", "sum"]}
+    x, edges, y = wide_data(classes)
+    graph = adgn.Graph.from_arrays(x, edges, y=y, directed=True)
+    by_products = adgn.probe(graph, **options).to_json()
+    monkeypatch.setattr("adgn.analysis.probe.measure._PRODUCTS", 0)
+    by_features = adgn.probe(graph, **options).to_json()
+    assert by_products["direction"] == by_features["direction"]
+    assert by_products["hops"] == by_features["hops"]
+    for direction, hops in by_features["scores"].items():
+        for hop, score in hops.items():
+            found = by_products["scores"][direction][hop]["mean"]
+            assert found == pytest.approx(score["mean"], abs=1e-4), (direction, hop)
+
+
+def test_test_rows_have_no_say_in_the_suggestion():
+    parts = ["train"] * 50 + ["valid"] * 20 + ["test"] * 20
+    x, edges, y = wide_data()
+    columns = {f"f{n}": column.tolist() for n, column in enumerate(x[:, :3].t())}
+    links = {"source": edges[0].tolist(), "target": edges[1].tolist()}
+    found = []
+    for flipped in (False, True):
+        labels = [
+            label != (flipped and part == "test") for label, part in zip(y, parts, strict=True)
+        ]
+        nodes = {"id": list(range(90)), **columns, "label": labels, "part": parts}
+        graph = adgn.Graph.from_tables(nodes, links, target_column="label", split="part")
+        found.append(adgn.probe(graph, hops=1, operators=["mean", "sum"]))
+    assert found[0].features_only.mean != found[1].features_only.mean
+    assert found[0].suggestion == found[1].suggestion
+    assert found[0].suggestion["model"]["name"] == "adgn"
+
+
 def test_it_is_reproducible_and_random_states_are_left_alone():
     edges = undirected(SHAPES["ring"])
     graph = adgn.Graph.from_arrays(noise(300, 2), edges, y=(noise(300, seed=2) > 0).tolist())

@@ -25,8 +25,10 @@ def test_distances_are_those_of_networkx(seed):
     assert found.tolist() == [expected.get(node, -1) for node in range(60)]
 
 
+@pytest.mark.parametrize("dense", [0.0, 2.0])
 @pytest.mark.parametrize("direction", ["in", "out"])
-def test_shells_are_means_over_nodes_at_a_distance(direction):
+def test_shells_are_means_over_nodes_at_a_distance(direction, dense, monkeypatch):
+    monkeypatch.setattr("adgn.analysis.probe.shells._DENSE", dense)
     graph = nx.gnp_random_graph(40, 0.05, seed=1, directed=True)
     inputs = inputs_of(graph, directed=True)
     heard = graph.reverse() if direction == "in" else graph

@@ -41,6 +41,7 @@ _PATIENT_WIDTH, _PATIENT = 32, 5_000_000  # features, and nodes times features: 
 _ENTRIES = 4_000_000  # of the features of the train rows, at one hop
 _SCREENED = Rows(train=1000, valid=5000, test=0)
 _SCREENED_NARROW = Rows(train=20_000, valid=10_000, test=0)
+_SURELY = 4.0  # standard errors in screening by which a direction loses surely
 _LEAST = 0.02  # of the error of the features alone: what the graph has to take away to help
 _ENOUGH = 0.98  # of the gain that the best number of hops has
 
@@ -204,8 +205,8 @@ class _Probing:
             gain = self._gain(own, measured[hops - 1], samples)
             base = self._error(self._mean_shown(own))
             gone = base - self._error(self._mean_shown(measured[hops - 1]))
-            worth = gone >= _LEAST * base
-            helps = gain.low > 0 and worth
+            helps = gain.low > 0 and gone >= _LEAST * base
+            worth = self._validates(own, measured[hops - 1])
             costs = self._costs_from(hops, measured)
         shown = [self._curve(way, own, found, samples) for way, found in curves.items()]
         self.tell("looking at the structure of the graph")
@@ -286,9 +287,10 @@ class _Probing:
         question, quality = self.question, self.question.quality
         together = [part for p in self.parts for part in (p.train, p.valid, p.test)]
         rows = torch.unique(torch.cat(together))
-        store = HopStore(question.inputs, rows, self.projection, self.hops)
-        y, weight = question.y[rows], question.share(rows)
         places = [within(parts, rows) for parts in self.parts]
+        train = torch.unique(torch.cat([parts.train for parts in places]))
+        store = HopStore(question.inputs, rows, self.projection, self.hops, train)
+        y, weight = question.y[rows], question.share(rows)
         own: list[Fit] = []
         constant = []
         for parts in places:
@@ -304,22 +306,43 @@ class _Probing:
             share = question.share(test)
             samples = Resampling(question.y[test], quality, share, cluster, self.seed)
         curves: dict[Way, list[list[Fit]]] = {}
-        for direction in self.directions:
-            best = screened.best_of(direction=direction)
-            if best is None:
-                continue
-            way = Way(best.direction, best.operator, best.alone)
-            tried = sum(way.view(hop) in screened.scores for hop in range(1, self.hops + 1))
-            last = tried if self.patient else min(tried, best.hops + PATIENCE)
+        chosen = self._lengths(screened)
+        for place, (way, last) in enumerate(chosen):
             curves[way] = [[] for _ in range(last)]
             for number, parts in enumerate(places):
-                self.tell(f"direction {direction}, split {number + 1} of {len(places)}")
+                self.tell(f"direction {way.direction}, split {number + 1} of {len(places)}")
                 near = {hop: found[0].penalty for hop, found in enumerate(curves[way], 1) if found}
                 models = fits(store, way, y, parts, quality, weight=weight, near=near)
                 for found, (_, fit) in zip(curves[way], models, strict=False):
                     found.append(fit)
-            store.forget(way.operator)
+            if all(later.operator != way.operator for later, _ in chosen[place + 1 :]):
+                store.forget(way.operator)
         return curves, own, constant, samples
+
+    def _lengths(self, screened: Screening) -> list[tuple[Way, int]]:
+        """For each direction its best way, and up to how many hops it is measured.
+
+        Two hops more than screening found best, where there is no time for all. Where screening
+        says that another direction surely wins: the fewest hops within a standard error of its own
+        best.
+        """
+        found = []
+        top = screened.best_of()
+        for direction in self.directions:
+            best = screened.best_of(direction=direction)
+            if best is None or top is None:
+                continue
+            way = Way(best.direction, best.operator, best.alone)
+            scores = {hop: screened.scores.get(way.view(hop)) for hop in range(1, self.hops + 1)}
+            tried = {hop: score for hop, score in scores.items() if score is not None}
+            rows = min(self.question.splits[0].valid.numel(), self.screened_rows.valid)
+            error = self.question.quality.standard_error(screened.scores[top], rows)
+            last = len(tried) if self.patient else min(len(tried), best.hops + PATIENCE)
+            loses = screened.scores[top] - tried[best.hops] > _SURELY * error > 0
+            if loses and not self.patient:
+                last = min(hop for hop, s in tried.items() if s >= tried[best.hops] - error)
+            found.append((way, last))
+        return found
 
     def _constant(self, y: Tensor, parts: Any, weight: Tensor | None) -> tuple[Tensor, float]:
         quality = self.question.quality
@@ -361,6 +384,20 @@ class _Probing:
             return over_splits(differences)
         left, right = samples.shown(own[0].outputs), samples.shown(best[0].outputs)
         return over_rows(differences[0], self.scale * (right - left))
+
+    def _validates(self, own: Sequence[Fit], best: Sequence[Fit]) -> bool:
+        """Whether the graph is worth a network that uses it, by validation rows alone.
+
+        Test rows have no say in what is suggested, so that a suggestion may be tested on them. The
+        gain has to be above its standard error: over splits, or as a share of the rows.
+        """
+        top = 1.0 if self.question.quality.classes else 0.0
+        alone, with_graph = (float(np.mean([fit.valid for fit in fs])) for fs in (own, best))
+        error = _error_of(best, own)
+        if len(own) == 1:
+            rows = self.parts[0].valid.numel()
+            error = self.question.quality.standard_error(with_graph, rows)
+        return with_graph - alone >= max(_LEAST * (top - alone), error)
 
     def _error(self, shown: float) -> float:
         """What is left to be explained, on a scale whose zero is a perfect prediction."""

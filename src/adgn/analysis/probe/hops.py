@@ -6,7 +6,6 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
-from sklearn.utils.extmath import randomized_svd
 from torch import Tensor
 
 from adgn.data.features import csr_to_scipy
@@ -87,6 +86,8 @@ def reduction(
         components = min(components, room)
     if components >= features:
         return None
+    from sklearn.utils.extmath import randomized_svd  # takes seconds to import
+
     x = csr_to_scipy(inputs.x) if inputs.x.layout == torch.sparse_csr else inputs.x.numpy()
     chosen = rows.numpy()
     if len(chosen) > 20 * components:

@@ -1,6 +1,7 @@
 """Closed-form models on the features of some hops: how well each predicts."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor
 
 from adgn.analysis.probe.hops import (
+    OPERATORS,
     HopOperator,
     HopView,
     dense_features,
@@ -22,13 +24,17 @@ from adgn.data.own.inputs import Inputs
 from adgn.data.own.splits import Parts
 from adgn.graph import Direction, OperatorDirection
 from adgn.training.quality import Quality
-from adgn.training.ridge import GrowingRidge, RidgeSolution, Scaling
+from adgn.training.ridge import GrowingRidge, KernelRidge, RidgeSolution, Scaling
 
 # Of the mean of the Gram matrix's diagonal. Values may be exact functions of the features.
 CLASS_PENALTIES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 VALUE_PENALTIES = (1e-10, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 NARROW = 128  # features: up to here all arithmetic is in double precision, and cheap
 _ADDS = 0.005  # of the error that is left: what a hop has to take away to add something
+_PRODUCTS = 30_000_000  # inner products of rows at one hop that are kept for all splits
+_MOST = 0.7  # the share of rows that train from which on products are symmetric
+_UNEVEN = 100.0  # the largest row's square, of their mean: above, products are in double precision
+_BLOCK = 512  # rows whose products are made at a time
 PATIENCE = 2  # hops that add nothing before the search for more ends
 
 
@@ -39,6 +45,11 @@ class Way:
     direction: Direction
     operator: HopOperator
     alone: bool
+
+    @property
+    def sides(self) -> tuple[OperatorDirection, ...]:
+        """The directions of its operators: one, or in and out side by side."""
+        return ("in", "out") if self.direction == "both" else (self.direction,)
 
     def view(self, hops: int) -> HopView:
         """The view with so many hops."""
@@ -77,9 +88,17 @@ class HopStore:
         rows: Those that are needed.
         projection: Of the features, or `None`.
         hops: How many hops there may be.
+        train: Positions among the rows of those that train, in any split.
     """
 
-    def __init__(self, inputs: Inputs, rows: Tensor, projection: Tensor | None, hops: int) -> None:
+    def __init__(
+        self,
+        inputs: Inputs,
+        rows: Tensor,
+        projection: Tensor | None,
+        hops: int,
+        train: Tensor,
+    ) -> None:
         self.inputs = inputs
         self.rows = rows
         self.hops = hops
@@ -87,6 +106,15 @@ class HopStore:
         self._streams: dict[tuple[OperatorDirection, HopOperator], Iterator[Tensor]] = {}
         self._blocks: dict[tuple[OperatorDirection, HopOperator], list[Tensor]] = {}
         self._own = self._kept(self._x)
+        self._train = train
+        self._column = torch.full((len(rows),), -1)
+        self._column[train] = torch.arange(len(train))
+        self._products: dict[tuple[OperatorDirection, HopOperator, int], Tensor] = {}
+
+    @property
+    def wide(self) -> bool:
+        """Whether models are solved by inner products of rows: many features, and few rows."""
+        return self.width > NARROW and len(self.rows) * len(self._train) <= _PRODUCTS
 
     @property
     def width(self) -> int:
@@ -97,14 +125,37 @@ class HopStore:
         """What hop `hop` adds: one block, or two where in and out are side by side."""
         if hop == 0:
             return [self._own]
-        sides: tuple[OperatorDirection, ...]
-        sides = ("in", "out") if way.direction == "both" else (way.direction,)
-        return [self._block(side, way.operator, hop) for side in sides]
+        return [self._block(side, way.operator, hop) for side in way.sides]
 
     def forget(self, operator: HopOperator) -> None:
         """Frees the memory of an operator's blocks."""
         for key in [key for key in self._blocks if key[1] == operator]:
             del self._blocks[key], self._streams[key]
+        for place in [place for place in self._products if place[1] == operator and place[2]]:
+            del self._products[place]
+
+    def products(self, way: Way, hop: int) -> list[tuple[Tensor, int]]:
+        """Inner products of what hop `hop` adds, and the number of its features.
+
+        Each is `[rows, train]`, of features less their mean over all rows. They are made once, in
+        double precision where a few rows (hubs, by sums) are so large that the rounding of their
+        products would hide all others.
+        """
+        sides = way.sides if hop else ("in",)
+        keys = [(side, way.operator if hop else OPERATORS[0], hop) for side in sides]
+        blocks = self.blocks(way, hop)
+        for key, block in zip(keys, blocks, strict=True):
+            if key not in self._products:
+                centred = block - block.mean(0)
+                size = centred.square().sum(1)
+                if float(size.max()) > _UNEVEN * float(size.mean()):
+                    centred = centred.double()
+                self._products[key] = _inner(centred, self._train)
+        return [(self._products[k], b.size(1)) for k, b in zip(keys, blocks, strict=True)]
+
+    def columns(self, train: Tensor) -> Tensor:
+        """Where the products with these rows are."""
+        return self._column[train]
 
     def _block(self, side: OperatorDirection, operator: HopOperator, hop: int) -> Tensor:
         key = (side, operator)
@@ -131,6 +182,19 @@ class HopStore:
         return rows.double() if rows.size(1) <= NARROW else rows
 
 
+def _inner(block: Tensor, train: Tensor) -> Tensor:
+    """`[rows, train]`: inner products; where most rows train, only a half is multiplied."""
+    if len(train) < _MOST * len(block):
+        return block @ block[train].t()
+    found = block.new_empty(len(block), len(block))
+    for first in range(0, len(block), _BLOCK):
+        last = min(first + _BLOCK, len(block))
+        part = block[first:last] @ block[:last].t()
+        found[first:last, :last] = part
+        found[:last, first:last] = part.t()
+    return found if len(train) == len(block) else found[:, train]
+
+
 def fits(
     store: HopStore,
     way: Way,
@@ -153,7 +217,8 @@ def fits(
         quality: What validation compares.
         weight: `[rows of the store]`; how much each counts.
         near: By the number of hops the place of a penalty, around which to look; all by default.
-        coarse: Only every other penalty is tried.
+        coarse: Only every other penalty is tried, and of wide features from the middle on only
+            as long as they validate better.
         first: The number of hops to begin with.
     """
     everything = range(len(CLASS_PENALTIES if quality.classes else VALUE_PENALTIES))
@@ -165,41 +230,110 @@ def fits(
 
     targets = quality.targets(y)[parts.train]
     share = None if weight is None else weight[parts.train]
-    scaling: Scaling = "columns" if store.width <= NARROW else "blocks"
-    ridge = GrowingRidge(targets, share, scaling=scaling)
-    held: list[Tensor] = []
+    readers = _ByProducts if store.wide else _ByFeatures
+    reader: _ByProducts | _ByFeatures | None = None
     for hop in range(store.hops + 1):
-        if way.alone and hop:
-            ridge, held = GrowingRidge(targets, share, scaling=scaling), []
+        if reader is None or (way.alone and hop):
+            reader = readers(store, way, parts, targets, share)
         if way.alone and hop < first:
             continue
-        for block in store.blocks(way, hop):
-            ridge.extend(block[parts.train])
-            held.append(block)
+        reader.extend(hop)
         if hop >= first:
-            yield hop, _best(ridge, held, y, parts, quality, weight, choice(hop))
+            climbing = coarse and store.wide and quality.classes > 0
+            yield hop, _best(reader, y, parts, quality, weight, choice(hop), climbing)
+
+
+class _ByFeatures:
+    """Models by the features themselves, or by products of features."""
+
+    def __init__(
+        self, store: HopStore, way: Way, parts: Parts, targets: Tensor, share: Tensor | None
+    ) -> None:
+        self._store, self._way, self._parts = store, way, parts
+        scaling: Scaling = "columns" if store.width <= NARROW else "blocks"
+        self._ridge = GrowingRidge(targets, share, scaling=scaling)
+        self._blocks: list[Tensor] = []
+
+    def extend(self, hop: int) -> None:
+        """Reads a hop more."""
+        for block in self._store.blocks(self._way, hop):
+            self._ridge.extend(block[self._parts.train])
+            self._blocks.append(block)
+
+    def solve(self, penalties: Sequence[float]) -> list[tuple[float, Tensor, Callable[[], Tensor]]]:
+        """For each penalty the outputs of the validation rows, and what gives those of the test."""
+        solutions = self._ridge.solve(penalties, relative=True)
+        valid = _outputs(solutions, self._blocks, self._parts.valid)
+
+        def tested(solution: RidgeSolution) -> Callable[[], Tensor]:
+            return lambda: _outputs([solution], self._blocks, self._parts.test)[0]
+
+        return [(s.penalty, v, tested(s)) for s, v in zip(solutions, valid, strict=True)]
+
+
+class _ByProducts:
+    """The same models by inner products of rows, which all splits share."""
+
+    def __init__(
+        self, store: HopStore, way: Way, parts: Parts, targets: Tensor, share: Tensor | None
+    ) -> None:
+        self._store, self._way, self._valid = store, way, len(parts.valid)
+        self._train, self._columns = parts.train, store.columns(parts.train)
+        self._held = torch.cat([parts.valid, parts.test])
+        self._ridge = KernelRidge(targets, share)
+
+    def extend(self, hop: int) -> None:
+        """Reads a hop more."""
+        for products, features in self._store.products(self._way, hop):
+            inner, cross = (
+                products.index_select(0, rows).index_select(1, self._columns)
+                for rows in (self._train, self._held)
+            )
+            self._ridge.extend(inner, cross, features)
+
+    def solve(self, penalties: Sequence[float]) -> list[tuple[float, Tensor, Callable[[], Tensor]]]:
+        """For each penalty the outputs of the validation rows, and what gives those of the test."""
+
+        def tested(outputs: Tensor) -> Callable[[], Tensor]:
+            return lambda: outputs[self._valid :]
+
+        solved = self._ridge.solve(penalties, relative=True)
+        return [(penalty, o[: self._valid], tested(o)) for penalty, o in solved]
 
 
 def _best(
-    ridge: GrowingRidge,
-    blocks: Sequence[Tensor],
+    reader: _ByFeatures | _ByProducts,
     y: Tensor,
     parts: Parts,
     quality: Quality,
     weight: Tensor | None,
     places: Sequence[int],
+    climbing: bool = False,
 ) -> Fit:
-    """The model whose penalty validates best."""
+    """The model whose penalty validates best; climbing: from the middle on while it is better."""
     penalties = CLASS_PENALTIES if quality.classes else VALUE_PENALTIES
-    solutions = ridge.solve([penalties[place] for place in places], relative=True)
     share = None if weight is None else weight[parts.valid]
-    scores = [
-        quality.score(outputs, y[parts.valid], share)
-        for outputs in _outputs(solutions, blocks, parts.valid)
-    ]
-    best = max(range(len(scores)), key=scores.__getitem__)
-    outputs = _outputs(solutions[best : best + 1], blocks, parts.test)[0]
-    return Fit(scores[best], penalties.index(solutions[best].penalty), outputs)
+    found: dict[int, tuple[float, Callable[[], Tensor]]] = {}
+
+    def best_with(more: Sequence[int]) -> int:
+        for penalty, outputs, tested in reader.solve([penalties[place] for place in more]):
+            score = quality.score(outputs, y[parts.valid], share)
+            found[penalties.index(penalty)] = (score, tested)
+        return max(sorted(found), key=lambda place: found[place][0])
+
+    upper = len(places) // 2
+    best = best_with(places[upper - 1 : upper + 1] if climbing else places)
+    while climbing:
+        step = 1 if best >= places[upper] else -1
+        beyond = places.index(best) + step
+        if not 0 <= beyond < len(places):
+            break
+        before = best
+        with suppress(ValueError):  # a penalty too small for a solution is no better one
+            best = best_with([places[beyond]])
+        climbing = best != before
+    score, tested = found[best]
+    return Fit(score, best, tested())
 
 
 def _outputs(
@@ -299,7 +433,7 @@ def screen(
     parts = sampled(question.splits[0], most, seed)
     rows = torch.unique(torch.cat([parts.train, parts.valid]))
     places = within(Parts(parts.train, parts.valid, parts.valid[:0], ""), rows)
-    store = HopStore(question.inputs, rows, projection, hops)
+    store = HopStore(question.inputs, rows, projection, hops, places.train)
     given = (question.y[rows], places, question.quality)
     weight = question.share(rows)
     own = next(fits(store, Way("in", "mean", False), *given, weight=weight, coarse=True, first=0))[

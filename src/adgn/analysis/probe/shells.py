@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import scipy.sparse
 import torch
+from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
@@ -14,6 +15,8 @@ from adgn.graph import OperatorDirection
 COLUMNS = 128  # features of shells; more are projected
 _WORK = 3e9  # pairs of nodes times features
 _PAIRS = 4_000_000  # of nodes, in one block of rows
+_DENSE = 0.25  # the share of pairs that are connected from which on dense matrices are faster
+Values = NDArray[np.float32]
 
 
 def neighbour_matrix(inputs: Inputs, direction: OperatorDirection) -> scipy.sparse.csr_matrix:
@@ -39,7 +42,8 @@ def shell_features(
 ) -> list[Tensor]:
     r"""For $k = 1 \dots K$, `[N, F]`: the mean over the nodes at a distance of exactly $k$.
 
-    Distances are found for a block of rows at a time, by products of sparse matrices.
+    Distances are found for a block of rows at a time, by products with the sparse matrix of
+    neighbours.
 
     Args:
         inputs: The graph.
@@ -54,25 +58,49 @@ def shell_features(
     """
     matrix = neighbour_matrix(inputs, direction)
     values = x.numpy()
-    nodes = len(values)
     found = [np.zeros_like(values) for _ in range(hops)]
     _, part = connected_components(matrix, directed=False)
     reachable = np.cumsum(np.bincount(part)[part])  # pairs of nodes, at most, up to each row
+    rows = _rows_of_one_graph if reachable[-1] > _DENSE * len(values) ** 2 else _rows_of_many
     ends = np.searchsorted(reachable, np.arange(_PAIRS, reachable[-1] + _PAIRS, _PAIRS), "right")
-    borders = np.unique([0, *ends, nodes])
-    for first, last in pairwise(borders.tolist()):
-        rows = np.arange(last - first)
-        ones = np.ones(len(rows), dtype=np.float32)
-        edge = scipy.sparse.csr_matrix((ones, (rows, rows + first)), (len(rows), nodes))
-        seen = edge
-        for block in found:
-            edge = edge @ matrix
-            edge.data[:] = 1.0
-            edge = edge - edge.multiply(seen)
-            edge.eliminate_zeros()
-            if edge.nnz == 0:
-                break
-            seen = seen + edge
-            count = np.maximum(np.diff(edge.indptr), 1).reshape(-1, 1)
-            block[first:last] = (edge @ values) / count
+    for first, last in pairwise(np.unique([0, *ends, len(values)]).tolist()):
+        rows(matrix, values, [block[first:last] for block in found], first)
     return [torch.from_numpy(block) for block in found]
+
+
+def _rows_of_one_graph(
+    matrix: scipy.sparse.csr_matrix, values: Values, found: list[Values], first: int
+) -> None:
+    """Most pairs of nodes are connected: what is reached is a dense matrix, nodes × rows."""
+    rows = len(found[0])
+    backward = matrix.T.tocsr()
+    edge = np.zeros((len(values), rows), dtype=np.float32)
+    edge[np.arange(first, first + rows), np.arange(rows)] = 1.0
+    unseen = edge == 0
+    for block in found:
+        edge = ((backward @ edge > 0) & unseen).astype(np.float32)
+        count = edge.sum(0)
+        if not count.any():
+            break
+        unseen &= edge == 0
+        block[:] = (edge.T @ values) / np.maximum(count, 1).reshape(-1, 1)
+
+
+def _rows_of_many(
+    matrix: scipy.sparse.csr_matrix, values: Values, found: list[Values], first: int
+) -> None:
+    """Nodes reach few others: what is reached is a sparse matrix, rows × nodes."""
+    rows = np.arange(len(found[0]))
+    ones = np.ones(len(rows), dtype=np.float32)
+    edge = scipy.sparse.csr_matrix((ones, (rows, rows + first)), (len(rows), len(values)))
+    seen = edge
+    for block in found:
+        edge = edge @ matrix
+        edge.data[:] = 1.0
+        edge = edge - edge.multiply(seen)
+        edge.eliminate_zeros()
+        if edge.nnz == 0:
+            break
+        seen = seen + edge
+        count = np.maximum(np.diff(edge.indptr), 1).reshape(-1, 1)
+        block[:] = (edge @ values) / count

@@ -18,8 +18,8 @@ def suggest(
 
     Args:
         screened: Which operators were compared, by which sums or GCN's operator are chosen.
-        worth: Whether the graph helps by the best estimate, be it sure or not; without, a network
-            on the features alone is suggested.
+        worth: Whether the graph helps on validation rows, be it sure or not; without, a network on
+            the features alone is suggested.
         direction: The best direction.
         hops: How many hops carry information.
         directed: Whether the direction of edges means something.
