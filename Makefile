@@ -8,7 +8,7 @@ PYTEST_ARGS ?= -n auto
 help:
 	@echo "make demo   see what the method is for (a few minutes, set-up included)"
 	@echo "make test   lint, types, tests and docs"
-	@echo "make docs   build the documentation into site/"
+	@echo "make docs   build the documentation into site/, and look at it in a browser"
 	@echo "make sanitize  test the native kernels with checks of every access and operation"
 	@echo "make fuzz   thousands of random cases: kernels against torch, damaged files (minutes; not in make test)"
 	@echo "make dist   wheel and source distribution in dist/, the wheel tagged for what it runs on"
@@ -44,7 +44,8 @@ unit-torch: setup
 	ADGN_BACKEND=torch $(BIN)/pytest $(PYTEST_ARGS) tests/graph tests/nn tests/analysis tests/training src/adgn/graph src/adgn/nn
 
 docs: setup
-	$(BIN)/mkdocs build --quiet --strict
+	$(BIN)/python scripts/build_site.py
+	ADGN_SITE=site $(BIN)/pytest -n 0 -q tests/docs/test_site.py
 
 # The native kernels under the address and undefined-behaviour sanitizers, in a copy of the package.
 SANITIZED := build/sanitized
