@@ -9,7 +9,7 @@ PYTEST_ARGS ?= -n auto --dist worksteal
 help:
 	@echo "make demo   see what the method is for (a few minutes, set-up included)"
 	@echo "make test   lint, types, tests and docs"
-	@echo "make docs   build the documentation into site/"
+	@echo "make docs   build the documentation into site/, and look at it in a browser"
 	@echo "make exhaustive  the combinations of options that make test leaves out (minutes)"
 	@echo "make sanitize  test the native kernels with checks of every access and operation"
 	@echo "make fuzz   thousands of random cases: kernels against torch, damaged files (minutes; not in make test)"
@@ -54,7 +54,8 @@ unit-torch: setup
 	ADGN_BACKEND=torch $(BIN)/pytest $(PYTEST_ARGS) $(WITHOUT_KERNELS) -k "not overfits and not compile and not export"
 
 docs: setup
-	$(BIN)/mkdocs build --quiet --strict
+	$(BIN)/python scripts/build_site.py
+	ADGN_SITE=site $(BIN)/pytest -n 0 -q tests/docs/test_site.py
 
 # What `tests/crossing.py` leaves out of `make test`, and tests marked `exhaustive`.
 exhaustive: setup

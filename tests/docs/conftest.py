@@ -1,0 +1,1 @@
+from tests.browser import chromium  # noqa: F401 - a fixture
