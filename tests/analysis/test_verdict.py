@@ -170,3 +170,25 @@ def test_graph_level_models_need_their_batch():
         diagnose(model, torch.randn(8, 4), GRAPH)
     batch = torch.zeros(8, dtype=torch.long)
     assert diagnose(model, torch.randn(8, 4), GRAPH, batch=batch).gradients is not None
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "words"),
+    [
+        ("sonar", {}, ["the MLP after the steps", "layers also pass on a velocity"]),
+        ("sonar", {"block_mlp": None}, ["layers also pass on a velocity"]),
+        ("phdgn", {}, ["layers also pass on positions"]),
+        ("phdgn", {"start": "split"}, []),
+        ("graphcon", {}, ["layers also pass on a velocity"]),
+        ("pdegcn", {}, ["layers also pass on the states before"]),
+        ("pdegcn", {"equation": "parabolic"}, []),
+        ("adgn", {"blocks": 2, "block_mlp": "tanh"}, ["the MLP after the steps"]),
+        ("adgn", {}, []),
+    ],
+)
+def test_what_counts_with_a_layer_is_noted(model, options, words):
+    path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    network = build_model(model, 2, 4, 1, num_layers=2, **options)
+    notes = diagnose(network, torch.rand(3, 2), path).notes
+    assert len(notes) == len(words)
+    assert all(note.startswith(word) for note, word in zip(notes, words, strict=True))

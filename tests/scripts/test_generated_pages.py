@@ -1,6 +1,7 @@
 """Pages with generated parts say what was measured."""
 
 import importlib.util
+import json
 from pathlib import Path
 
 import pytest
@@ -17,13 +18,17 @@ SCRIPTS = [
 ]
 
 
-@pytest.fixture(params=SCRIPTS)
-def script(request):
-    path = ROOT / "scripts" / f"{request.param}.py"
-    spec = importlib.util.spec_from_file_location(request.param, path)
+def load(name):
+    path = ROOT / "scripts" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(params=SCRIPTS)
+def script(request):
+    return load(request.param)
 
 
 def test_the_page_is_what_was_measured(script):
@@ -35,3 +40,10 @@ def test_the_page_is_what_was_measured(script):
 def test_a_page_without_its_places_is_refused(script):
     with pytest.raises(ValueError, match="has no place"):
         script.page("# A page\n")
+
+
+def test_the_figure_of_the_integrators_is_what_was_measured():
+    """Otherwise run the script with `--write`."""
+    script = load("document_integrators")
+    drawn = script.drawn(json.loads(script.RESULTS.read_text(encoding="utf-8")))
+    assert drawn == script.FIGURE.read_text(encoding="utf-8")

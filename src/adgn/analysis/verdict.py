@@ -113,7 +113,7 @@ def diagnose(
     spectrum = None
     if is_antisymmetric(propagation_of(model)):
         spectrum = node_spectrum(model, x, edge_index, edge_weight=edge_weight, seed=seed)
-    notes: list[str] = []
+    notes = _what_layers_are(propagation_of(model))
     growth = gradients = energy = reach = layer = None
     kind: Kind = "exploding"
     try:
@@ -142,6 +142,25 @@ def diagnose(
         advice += advise_reach(model, start, edge_index, edge_weight, reach, thresholds, seed)
     measured = (growth, gradients, energy, reach, spectrum, layer)
     return Diagnosis(kind, start.size(0), *measured, tuple(advice), tuple(notes), thresholds)
+
+
+def _what_layers_are(propagation: nn.Module) -> list[str]:
+    """What a reader must know of the layers to read the numbers right."""
+    notes = []
+    blocks = getattr(propagation, "blocks", ())
+    if any(getattr(block, "mlp", None) is not None for block in blocks):
+        notes.append(
+            "the MLP after the steps of a block counts with its last layer; block_mlp=None shows "
+            "the steps alone"
+        )
+    steps = [propagation, *(getattr(block, "steps", None) for block in blocks)]
+    carried = {name for part in steps if (name := getattr(part, "carries", ""))}
+    notes += [
+        f"layers also pass on {name}, which the spectrum of a layer leaves out: it is that of the "
+        "states alone, from the first layer"
+        for name in sorted(carried)
+    ]
+    return notes
 
 
 _HEADLINES: dict[Kind, str] = {

@@ -50,6 +50,8 @@ class OscillatorPropagation(nn.Module):
 
     edge_dim = None
 
+    carries = "a velocity"  # besides the states, from step to step
+
     def __init__(self, channels: int, num_layers: int, options: GraphCONOptions) -> None:
         super().__init__()
         self.num_layers = num_layers

@@ -31,6 +31,8 @@ class PDEGCNPropagation(Diffusion):
     def __init__(self, channels: int, num_layers: int, options: PDEGCNOptions) -> None:
         super().__init__(num_layers, "sym", options.act, options.direction)
         self.equation = options.equation
+        # Besides the states, from step to step.
+        self.carries = "" if options.equation == "parabolic" else "the states before"
         self.epsilon = options.epsilon
         self.weight = nn.Parameter(torch.empty(num_layers, channels, channels))
         self.mixture = nn.Parameter(torch.empty(())) if self.equation == "mixed" else None

@@ -242,6 +242,13 @@ class PHDGNPropagation(GraphConvolution, nn.Module):
             p = torch.add(p, change, alpha=self.epsilon)
             yield torch.cat([p, q], dim=-1)
 
+    @property
+    def carries(self) -> str:
+        """What is passed on from step to step besides the states."""
+        if self.split:
+            return ""
+        return "positions" if self.read == "p" else "momenta"
+
     def _read(self, pairs: Tensor) -> Tensor:
         if self.split:
             return pairs

@@ -107,6 +107,8 @@ class WavePropagation(GraphConvolution, nn.Module):
     The arguments are those of the model `sonar`.
     """
 
+    carries = "a velocity"  # besides the states, from step to step
+
     def __init__(self, channels: int, num_layers: int, options: SONAROptions) -> None:
         super().__init__()
         self.channels = channels
