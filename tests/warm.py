@@ -147,5 +147,5 @@ def run(command: Sequence[Any], **options: Any) -> "subprocess.CompletedProcess[
     """`subprocess.run` that captures what the program prints, as text."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with Popen(command, **pipes, **options) as process:
-        out, err = process.communicate(timeout=600)
+        out, err = process.communicate(timeout=1800)
     return subprocess.CompletedProcess(command, process.returncode, out, err)

@@ -65,7 +65,8 @@ def gradients(layer: nn.Module, module: nn.Module, *inputs) -> tuple[Tensor, lis
     x, *others = inputs
     x = x.clone().requires_grad_()
     output = layer(x, *others)
-    return output, torch.autograd.grad(output.sin().sum(), [x, *module.parameters()])
+    trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    return output, torch.autograd.grad(output.sin().sum(), [x, *trained])
 
 
 @EVERY_PHI

@@ -20,6 +20,7 @@ from adgn.selection.study import kind, trial_key
 from adgn.selection.worker import WorkerSpec, work
 
 SPACE = {"optimizer.lr": [0.1, 0.01], "model.hidden_channels": [2, 4]}
+ONE = {"space": {"optimizer.lr": [0.1]}}  # where nothing is to be chosen
 
 # Eight configurations of two runs, each long enough to be caught in the middle. That a study does
 # not end before a test is done with it is not left to time: see `held`.

@@ -26,6 +26,7 @@ from adgn.training import ConfigError
 from tests import warm
 from tests.selection.studies import (
     LONG,
+    ONE,
     TOTAL,
     InProcess,
     Nowhere,
@@ -370,6 +371,7 @@ def test_a_damaged_study_json_is_told(tmp_path, content):
 
 
 def test_a_study_can_be_moved_with_its_folder(tiny):
+    tiny |= ONE
     first = select(**tiny)
     moved = tiny["folder"].rename(tiny["folder"].with_name("moved"))
     again = select(study="tiny", folder=moved, executor=Nowhere())

@@ -11,7 +11,7 @@ from adgn.selection.results import choose
 from adgn.selection.storage import open_storage, sqlite_url
 from adgn.selection.study import DEFINITION, start_study
 from adgn.training import Callback, read_config, resolve_config, train
-from tests.selection.studies import Nowhere
+from tests.selection.studies import ONE, Nowhere
 
 
 def test_the_best_validation_score_is_selected(tiny):
@@ -39,6 +39,7 @@ def _setting(config, key):
 
 
 def test_the_test_split_is_looked_at_once(tiny, monkeypatch):
+    tiny |= ONE
     first = select(**tiny)
     written = (tiny["folder"] / "selection.json").read_bytes()
     monkeypatch.setattr("adgn.selection.results.evaluate", None)  # a second look would fail
@@ -95,6 +96,7 @@ def test_another_selection_later_is_owned_up_to(tiny):
 
 
 def test_weights_that_are_not_there_are_trained_again(tiny):
+    tiny |= ONE
     first = select(**tiny)
     shutil.rmtree(tiny["folder"] / "runs")
     (tiny["folder"] / "selection.json").unlink()
@@ -105,6 +107,7 @@ def test_weights_that_are_not_there_are_trained_again(tiny):
 @pytest.mark.parametrize("name", ["best.safetensors", "result.json", "config.toml"])
 @pytest.mark.parametrize("how", ["damaged", "lost"])
 def test_a_selected_run_that_is_damaged_is_trained_again(tiny, name, how):
+    tiny |= ONE
     first = select(**tiny)
     (tiny["folder"] / "selection.json").unlink()
     file = tiny["folder"] / first.record["runs"][1]["folder"] / name
@@ -121,6 +124,7 @@ def test_a_selected_run_that_is_damaged_is_trained_again(tiny, name, how):
 
 
 def test_a_damaged_result_is_not_overwritten(tiny):
+    tiny |= ONE
     select(**tiny)
     (tiny["folder"] / "selection.json").write_text("{")
     with pytest.raises(SelectionError, match=r"selection\.json is damaged"):
@@ -211,6 +215,7 @@ def test_without_the_test_split(tiny):
 
 
 def test_a_driver_without_a_gpu_scores_what_workers_with_one_trained(tiny):
+    tiny |= ONE
     result = select(**tiny)
     folder = tiny["folder"]
     for config in folder.glob("runs/*/*/config.toml"):
