@@ -75,8 +75,14 @@ def directions(results: dict[str, Any]) -> str:
     runs, rows, said = results["runs"], [], []
     sides = list(dict.fromkeys(run["direction"] for run in runs))
     for task in dict.fromkeys(run["task"] for run in runs):
-        own = {
-            side: [r["accuracy"] for r in runs if (r["task"], r["direction"]) == (task, side)]
+        measured = Counter(run["split"] for run in runs if run["task"] == task)
+        own = {  # of splits that have been measured in all directions
+            side: [
+                run["accuracy"]
+                for run in runs
+                if (run["task"], run["direction"]) == (task, side)
+                and measured[run["split"]] == len(sides)
+            ]
             for side in sides
         }
         rows.append([f"`{task}`", str(len(own[sides[0]])), *(spread(own[side]) for side in sides)])

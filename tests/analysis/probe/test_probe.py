@@ -9,7 +9,10 @@ import torch
 from torch_geometric.data import Data
 
 import adgn
+from adgn.analysis.probe.hops import HopView
+from adgn.analysis.probe.measure import Screening
 from adgn.analysis.probe.question import graph_question
+from adgn.analysis.probe.suggestion import suggest
 
 
 def noise(*shape, seed=0):
@@ -206,6 +209,26 @@ def test_test_rows_have_no_say_in_the_suggestion():
     assert found[0].features_only.mean != found[1].features_only.mean
     assert found[0].suggestion == found[1].suggestion
     assert found[0].suggestion["model"]["name"] == "adgn"
+
+
+@pytest.mark.parametrize(
+    ("by_sums", "expected"),
+    [
+        (0.70, {"phi": "sum"}),
+        (0.62, {"phi": "sum"}),
+        (0.52, {"phi": "gcn", "epsilon": 0.5}),
+    ],
+)
+def test_sums_are_suggested_unless_they_gain_less_than_half(by_sums, expected):
+    """Features alone have 0.5, GCN's operator 0.7."""
+    scores = {
+        HopView(): 0.5,
+        HopView(3, "out", "gcn"): 0.7,
+        HopView(1, "out", "sum"): by_sums,
+        HopView(1, "in", "sum"): 0.9,  # another direction does not count
+    }
+    found = suggest(Screening(scores, None), True, "out", 3, True)["model"]
+    assert found == {"name": "adgn", "num_layers": 6, "direction": "out", **expected}
 
 
 def test_it_is_reproducible_and_random_states_are_left_alone():
