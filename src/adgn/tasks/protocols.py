@@ -216,9 +216,20 @@ def conditions_of(config: "TrainConfig") -> Conditions:
 
     task = config.task
     entry = NODE_DATASETS.get(task.name)
+    transforms = getattr(task, "transform", [])
     component = getattr(task, "largest_component", False)
     hears = "direction" in model_spec(config.model.name).options.model_fields
     heard = config.model.options.get("direction", "in") if hears else "any"
+    graph: Graph = "largest component" if component else "whole"
+    for transform in transforms:
+        if not hears:
+            pass
+        elif transform["name"] == "undirected" or transform.get("undirected"):
+            heard = "undirected"
+        elif transform["name"] == "reverse":
+            heard = {"in": "out", "out": "in"}.get(heard, heard)
+        if transform["name"] == "largest_component":
+            graph = "reached part" if transform["kind"] == "released" else "largest component"
     splits: Splits = "generated"
     if entry is not None:
         heard = heard if entry.directed else "any"
@@ -229,7 +240,7 @@ def conditions_of(config: "TrainConfig") -> Conditions:
         heard = "any"
     loop, stopping = config.loop, config.stopping
     return Conditions(
-        graph="largest component" if component else "whole",
+        graph=graph,
         direction=heard,  # type: ignore[arg-type]  # one of the model's options
         splits=splits,
         features="rows sum to 1" if getattr(task, "normalize", False) else "as stored",
