@@ -41,8 +41,11 @@ prediction an epoch of such steps. Each case is done in these ways:
   CSR beforehand.
 - **PyG, prebuilt CSR adjacency, CSR features**: the same with sparse features, where the data
   set's are sparse.
+- **PyG, torch.compile**: the network of PyG's layer compiled, on edges that are normalised
+  beforehand and on the CSR adjacency. The first step, which compiles, is told apart.
 
-The last two are PyG at its best; the targets for that are held against both. PyG's batches of small
+All but the first of PyG's are candidates for PyG at its best; the targets for that are held against
+each. PyG's batches of small
 graphs are put together beforehand, outside the time measured.
 
 - All ways start from the same weights and see the same data in the same order. The losses of the

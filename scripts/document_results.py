@@ -13,6 +13,7 @@ from pages import fill_places
 
 from adgn.bench.records import WayRecord
 from adgn.bench.records import read as read_bench
+from adgn.bench.targets import BEST_OF
 from adgn.experiments.tables import EXPERIMENTS
 from adgn.report import (
     Results,
@@ -30,7 +31,6 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS, BENCH = ROOT / "results" / "reproduction", ROOT / "results" / "bench.json"
 PAGE, README, IMAGES = ROOT / "docs" / "results.md", ROOT / "README.md", ROOT / "docs" / "images"
 HEADLINE = "property"
-AT_BEST = ("pyg-csr", "pyg-csr-sparse")
 NOT_MEASURED = "Not measured yet"
 ABSENT = (
     "results/reproduction is not there: run `adgn reproduce`, then "
@@ -157,7 +157,7 @@ def speed() -> str:
         ours = ways.get("adgn", WayRecord())
         if len(case.points) > 1 or case.quick or not ours.seconds or "pyg" not in ways:
             continue
-        documented, best = [ways["pyg"]], [ways[way] for way in AT_BEST if way in ways]
+        documented, best = [ways["pyg"]], [ways[way] for way in BEST_OF if way in ways]
         rows.append(
             [
                 name,

@@ -38,7 +38,9 @@ def test_every_target_has_its_rows_before_anything_is_measured():
     assert {row[3:] for row in rows} == {("not measured", "–")}
     for target in TARGETS:
         aims = [row[2] for row in rows if row[0] == target.case and target.quantity in row[1]]
-        assert aims == [f"≥ {target.documented:g}", f"≥ {target.best:g}"]
+        # Compiled ways have no memory of their own: the compiler's would count.
+        best = 3 if target.quantity == "time" else 1
+        assert aims == [f"≥ {target.documented:g}", *[f"≥ {target.best:g}"] * best]
     assert [row[:3] for row in rows[-4:]] == [
         ("scale", FLAT, "≤ 2"),
         ("depth", DEPTH, "≤ 1"),

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from adgn.bench.sources import ManyGraphs, NodeTask, random_task
-from adgn.bench.workloads import WAYS, Workload, build_step, load_source, served_ways
+from adgn.bench.workloads import COMPILED, WAYS, Workload, build_step, load_source, served_ways
 from adgn.data import GraphPropertyDataset
 from adgn.training.batches import PackedBatches
 
@@ -20,18 +20,33 @@ def sparse_task():
     return NodeTask(features, task.edge_index, task.classes, task.train)
 
 
+NOT_COMPILED = [way for way in WAYS if way not in COMPILED]
+# torch's compiler looks at the gradients of all tensors that it meets.
+pytestmark = pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
+
+
 @pytest.mark.parametrize("phi", ["gcn", "sum"])
 @pytest.mark.parametrize("source", [random_task(1000), sparse_task()], ids=["dense", "sparse"])
 def test_all_ways_train_alike_on_one_graph(source, phi):
     workload = Workload("random", 6, 8, phi, 1000)
-    ways = served_ways(source, list(WAYS))
+    ways = served_ways(source, NOT_COMPILED)
     assert ("pyg-csr-sparse" in ways) == source.is_sparse
     check_agreement(workload, source, ways)
 
 
 def test_all_ways_train_alike_on_many_graphs(many_graphs):
-    ways = served_ways(many_graphs, list(WAYS))
+    ways = served_ways(many_graphs, NOT_COMPILED)
     check_agreement(Workload("property", 5, 8, "sum", 16), many_graphs, ways)
+
+
+@pytest.mark.parametrize("kind", ["one", "many"])
+def test_compiled_ways_train_alike(kind, many_graphs, monkeypatch):
+    # Traces as the usual one does and generates no code. Measurements check the losses of that one.
+    monkeypatch.setattr("adgn.bench.workloads.COMPILER", "aot_eager")
+    torch.compiler.reset()
+    source = random_task(1000) if kind == "one" else many_graphs
+    workload = Workload("random", 1, 4, "gcn" if kind == "one" else "sum", 1000)
+    check_agreement(workload, source, ["adgn", *COMPILED])
 
 
 def check_agreement(workload, source, ways):

@@ -52,6 +52,16 @@ def test_a_row_of_six_heterophilic_graphs_takes_minutes():
     assert 5 * 60 < sum(six) < 20 * 60
 
 
+def test_small_configurations_of_one_model_are_left_out_where_a_budget_says_so():
+    plan = plan_cell("property", "adgn-ws", "sssp", "laptop")
+    assert plan.space["model.num_layers"] == [20]
+    assert plan.space["model.hidden_channels"] == [30]
+    assert plan.space["model.epsilon"] == [1.0, 1e-1, 1e-2, 1e-3]
+    assert f"{grid_size(plan.space)} of 192" in plan.budget.text
+    rival = plan_cell("property", "gcn", "sssp", "laptop").space
+    assert rival["model.num_layers"] == [1, 5, 10, 20]
+
+
 def test_the_passes_over_trees_are_those_of_the_text():
     for plan in plan_cells(["trees"], "laptop"):
         loop, radius = plan.base.loop, plan.base.task.radius

@@ -6,11 +6,8 @@ import pytest
 from adgn.experiments.api import plan_cells
 from adgn.experiments.budgets import Search
 from adgn.experiments.fingerprint import described_search, described_settings
-from adgn.experiments.plan import plan_cell
-from adgn.experiments.results import ResultsDirectory
 from adgn.training import resolve_config
 
-BEGUN = "cda631602d11a6e36e99e5927363eab1"
 RESULTS = Path(__file__).parents[2] / "results" / "reproduction"
 
 
@@ -21,22 +18,6 @@ def test_cells_that_were_measured_by_earlier_versions_still_serve(experiment):
     assert files
     for file in files:
         assert json.loads(file.read_text())["fingerprint"] == plans[file.stem], file.stem
-
-
-def test_cells_serve_in_which_an_added_setting_counted(tmp_path):
-    plan = plan_cell("property", "adgn-ws", "sssp", "laptop")
-    now, then = plan.fingerprints
-    assert now != then
-    # As written by the version that began to search by halving.
-    assert plan_cell("property", "adgn-ws", "diameter", "laptop").fingerprints[1] == BEGUN
-    results = ResultsDirectory(tmp_path)
-    cell = plan.new_cell().model_copy(update={"fingerprint": then})
-    results.write_cell(plan, cell)
-    results.work_folder(plan).mkdir(parents=True)
-    (results.work_folder(plan) / "fingerprint").write_text(then)
-    assert results.begin(plan) == (cell, None)
-    assert results.cell(plan) == cell
-    assert results.claim_work(plan).exists()
 
 
 def test_a_setting_that_was_added_counts_where_it_is_used():

@@ -21,6 +21,7 @@ class WayRecord(_Record):
     times: tuple[float, ...] = ()  # seconds per training step, one entry per turn
     processor_times: tuple[float, ...] = ()  # of all threads, for the same turns
     losses: tuple[float, ...] = ()  # of the first two steps
+    first_seconds: float | None = None  # of the first step, which prepares and compiles
     peak_mb: float | None = None  # resident memory of a process that does nothing else
     left_out: str = ""  # why something was not measured
 

@@ -64,16 +64,22 @@ class PyGNetwork(nn.Module):
         self.conv.load_state_dict(layer.state_dict())
         self.readout = copy.deepcopy(network.readout)
 
-    def forward(self, x: Tensor, edge_index: Any) -> Tensor:
+    def forward(self, x: Tensor, edge_index: Any, *edge_weight: Tensor) -> Tensor:
         """The outputs of all nodes."""
-        output: Tensor = self.readout(self.conv(self.encoder(x), edge_index))  # type: ignore[misc]
+        states = self.conv(self.encoder(x), edge_index, *edge_weight)
+        output: Tensor = self.readout(states)  # type: ignore[misc]
         return output
+
+
+def normalised_edges(edge_index: Tensor, nodes: int) -> tuple[Tensor, Tensor]:
+    """The edges as GCN normalises them, self loops among them, and their weights."""
+    edges, weight = gcn_norm(edge_index, None, nodes, add_self_loops=True)
+    return edges, weight
 
 
 def normalised_csr(edge_index: Tensor, nodes: int) -> Tensor:
     """The adjacency as GCN normalises it, rows the targets, in CSR."""
-    edges, weight = gcn_norm(edge_index, None, nodes, add_self_loops=True)
-    return _csr(edges, weight, nodes)
+    return _csr(*normalised_edges(edge_index, nodes), nodes)
 
 
 def adjacency_csr(edge_index: Tensor, nodes: int) -> Tensor:

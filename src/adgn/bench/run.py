@@ -19,7 +19,7 @@ from adgn._util.environment import (
 from adgn.bench.cases import CASES, OURS, Case
 from adgn.bench.records import CaseRecord, Machine, PointRecord, WayRecord
 from adgn.bench.worker import Job, WorkerError, run_alone
-from adgn.bench.workloads import WAYS, Workload
+from adgn.bench.workloads import COMPILED, WAYS, Workload
 
 # Float32 sums of millions of terms in different orders; a wrong operator is off by far more.
 LOSS_TOLERANCE = 1e-3
@@ -169,6 +169,8 @@ def _peak(run: _Run, job: Job) -> tuple[float | None, str]:
     """The peak memory, or why there is none."""
     if run.options.quick and not run.case.quick_memory:
         return None, ""
+    if job.ways[0] in COMPILED:  # the peak would be the compiler's
+        return None, ""
     run.tell(f"memory of {_about(job.workload)} by {job.ways[0]}")
     try:
         return float(run.ask(job)["peak_mb"]), ""
@@ -178,6 +180,8 @@ def _peak(run: _Run, job: Job) -> tuple[float | None, str]:
 
 def _why_not(run: _Run, workload: Workload, way: str, before: PointRecord | None) -> str:
     """Why a way is left out, from its cost at the workload before; empty where it is not."""
+    if way in COMPILED and run.options.quick:
+        return "compiling takes longer than a quick run"
     available = available_megabytes()
     if before is None:
         needed = run.case.needs_mb.get(way, 0.0)

@@ -11,7 +11,7 @@ from adgn.bench.workloads import WAYS
 TARGET_HEAD = ("case", "what", "target", "measured", "met")
 COMPARISON_HEAD = (
     *("way", "time, s", "from – to", "× adgn", "processor time, s", "× adgn"),
-    *("peak memory, MB", "× adgn"),
+    *("peak memory, MB", "× adgn", "first step, s"),
 )
 SIZES_HEAD = (
     *("directed edges", "nodes", "way", "step, s", "ns per edge and layer", "× adgn"),
@@ -78,6 +78,7 @@ def _comparison_rows(point: PointRecord) -> tuple[Row, ...]:
             _times(record.processor_seconds, ours.processor_seconds),
             _number(record.peak_mb),
             _times(record.peak_mb, ours.peak_mb),
+            _seconds(record.first_seconds),
         )
         for way, record in point.ways.items()
     )

@@ -22,6 +22,7 @@ class Timed:
     # Of all threads: other work on the machine disturbs them less.
     processor_times: list[float] = field(default_factory=list)
     losses: list[float] = field(default_factory=list)  # of the first two steps
+    first_seconds: float = 0.0  # of the first step, which prepares and compiles
 
 
 def interleaved(
@@ -54,7 +55,9 @@ def interleaved(
                 seen = timed[way]
                 gc.collect()  # so that no way pays for what another one left
                 if turn == 0:
+                    start = time.perf_counter()
                     seen.losses.append(step())
+                    seen.first_seconds = time.perf_counter() - start
                     taken = _turn(seen, step, 1)
                     per_turn[way] = min(1000, math.ceil(SHORTEST_TURN / max(taken, 1e-9)))
                     if per_turn[way] == 1:  # long enough to be a turn by itself

@@ -25,16 +25,11 @@ _FIRST_SETTINGS = {
 }
 # Settings that belonged to one model then: for all others they are later ones.
 _FIRST_OF_ONE_MODEL = {"train_recurrent": "adgn"}
-# Settings that for a time counted at their defaults too; cells of that time serve as well.
-COUNTED_FOR_A_TIME = ("integrator",)
 _FIRST_SEARCH = ("space", "trials", "seeds", "splits", "max_epochs")
 
 
-def described_settings(config: TrainConfig, also: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The settings that scores depend on: not where to compute or to find data.
-
-    `also` are settings that count at their defaults too, as the first ones do.
-    """
+def described_settings(config: TrainConfig) -> dict[str, Any]:
+    """The settings that scores depend on: not where to compute or to find data."""
     described: dict[str, Any] = {"seed": config.seed}
     plain = config.model_dump(mode="json")
     for section, first in _FIRST_SETTINGS.items():
@@ -45,7 +40,7 @@ def described_settings(config: TrainConfig, also: tuple[str, ...] = ()) -> dict[
             key: value
             for key, value in plain[section].items()
             if (
-                key in (*first.split(), *also)
+                key in first.split()
                 and _FIRST_OF_ONE_MODEL.get(key, config.model.name) == config.model.name
             )
             or (key != "root" and value != _default(fields.get(key)))

@@ -9,11 +9,7 @@ from typing import Any
 
 from adgn.experiments.budgets import SEARCH_SEED, Budget, find_budget
 from adgn.experiments.definition import Column, Experiment, Row
-from adgn.experiments.fingerprint import (
-    COUNTED_FOR_A_TIME,
-    described_search,
-    described_settings,
-)
+from adgn.experiments.fingerprint import described_search, described_settings
 from adgn.experiments.records import FORMAT, Cell, Published
 from adgn.experiments.tables import find_experiment
 from adgn.selection import Protocol, Run, grid_size, named_space, protocol_of
@@ -85,8 +81,13 @@ class CellPlan:
         """What is searched: what the row or column fixes is not."""
         if self.budget.search is None:
             return None
+        least = self.budget.search.least.get(self.row.model, {})
         named = named_space(self.budget.search.space, self.column.task, self.row.model)
-        free = {key: values for key, values in named.items() if key not in self.fixed}
+        free = {
+            key: [value for value in values if key not in least or value >= least[key]]
+            for key, values in named.items()
+            if key not in self.fixed
+        }
         free |= self.row.space
         one = next(iter(named))  # where nothing is free, a study of the one configuration
         return check_space(free or {one: [self.fixed[one]]}, self.base.model_dump(mode="json"))
@@ -186,17 +187,9 @@ class CellPlan:
         there = {(run.seed, run.split) for run in cell.runs}
         return [run for run in self.rounds[number - 1] if (run.seed, run.split) not in there]
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """Changes with everything that scores depend on, and with nothing else."""
-        return self.fingerprints[0]
-
-    @cached_property
-    def fingerprints(self) -> tuple[str, ...]:
-        """That which new cells have, and those of earlier versions that mean the same."""
-        return self._fingerprint(()), self._fingerprint(COUNTED_FOR_A_TIME)
-
-    def _fingerprint(self, also: tuple[str, ...]) -> str:
         # Words and estimates do not count, and the settings are part of the configuration above.
         experiment, search = self.experiment, self.budget.search
         budget = {
@@ -215,7 +208,7 @@ class CellPlan:
             "budget": [self.budget_name, budget],
             "space": self.space,
             "protocol": self.protocol.model_dump(mode="json"),
-            "config": described_settings(self.base, also),
+            "config": described_settings(self.base),
         }
         return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:32]
 

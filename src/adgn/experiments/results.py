@@ -37,7 +37,7 @@ class ResultsDirectory:
     def cell(self, plan: CellPlan) -> Cell | None:
         """What was measured for a cell; `None` where that is nothing, or of another definition."""
         cell = self._read_cell(plan)
-        return cell if cell is not None and cell.fingerprint in plan.fingerprints else None
+        return cell if cell is not None and cell.fingerprint == plan.fingerprint else None
 
     def _read_cell(self, plan: CellPlan) -> Cell | None:
         file = self.cell_file(plan)
@@ -91,12 +91,12 @@ class ResultsDirectory:
         """
         cell, moved = self._read_cell(plan), None
         if cell is not None and (
-            cell.fingerprint not in plan.fingerprints
+            cell.fingerprint != plan.fingerprint
             or self.settings_outdated(plan, cell, source_searches=source_searches)
         ):
             moved = self._move(plan.experiment.name, plan.name, str(cell.fingerprint))
             cell = None
-        elif self.work_folder(plan).exists() and self._work_of(plan) not in plan.fingerprints:
+        elif self.work_folder(plan).exists() and self._work_of(plan) != plan.fingerprint:
             # Work of another definition: runs in it must not be taken for the cell's own.
             mark = self._work_of(plan) or "unknown"
             moved = self._move(plan.experiment.name, plan.name, mark, cell_too=cell is None)
@@ -136,7 +136,7 @@ class ResultsDirectory:
     def claim_work(self, plan: CellPlan) -> Path:
         """The folder of a cell's studies and runs, made and marked as belonging to its plan."""
         folder = self.work_folder(plan)
-        if self._work_of(plan) not in plan.fingerprints:
+        if self._work_of(plan) != plan.fingerprint:
             folder.mkdir(parents=True, exist_ok=True)
             write_atomically(folder / "fingerprint", f"{plan.fingerprint}\n".encode(), RUN_AGAIN)
         return folder
