@@ -247,7 +247,7 @@ def conditions_of(config: "TrainConfig") -> Conditions:
         stopping=Stopping(
             loop.max_epochs * loop.passes_per_epoch,
             stopping.patience,
-            stopping.monitor,
+            stopping.monitor or "loss",
             stopping.split,
         ),
     )
@@ -374,7 +374,7 @@ def differences(
     found = []
     if published.graph != measured.graph:
         there = GRAPH_WORDS[published.graph]
-        if published.graph == "reached part" and dataset in REACHED_PARTS:
+        if published.graph == "reached part" and dataset is not None and dataset in REACHED_PARTS:
             nodes, _ = REACHED_PARTS[dataset]
             there += f", {nodes} of {NODE_DATASETS[dataset].nodes} nodes"
         found.append(("Graph", there, GRAPH_WORDS[measured.graph]))
