@@ -10,6 +10,7 @@ from adgn.nn.models.gat import GAT
 from adgn.nn.models.gcn import GCN
 from adgn.nn.models.gcnii import GCNII
 from adgn.nn.models.gde import GDE
+from adgn.nn.models.geomgcn import GeomGCN
 from adgn.nn.models.gesn import GESN
 from adgn.nn.models.ggcn import GGCN
 from adgn.nn.models.ggnn import GGNN
@@ -28,4 +29,4 @@ from adgn.nn.models.swan import SWAN
 __all__ = ["ADGN", "APPNP", "CGNN", "DAGNN", "DGC", "EGNN", "GAT", "GCN", "GCNII", "GDE"]
 __all__ += ["GESN", "GGNN", "GIN", "GRAND", "MLP", "MPSSM", "PDEGCN", "PHDGN", "SONAR", "SWAN"]
 __all__ += ["GraphCON", "GraphSAGE", "StableCheb"]
-__all__ += ["GGCN"]
+__all__ += ["GGCN", "GeomGCN"]
