@@ -161,13 +161,20 @@ def test_a_sparse_matrix_is_not_traced():
 
 @COMPILE
 @TRACE
-@pytest.mark.parametrize("name", sorted(set(available_models()) - INTERRUPTING))
+@pytest.mark.parametrize("name", sorted(set(available_models()) - INTERRUPTING - {"geomgcn"}))
 def test_networks_compile_export_and_trace(name):
     model, (x, graph) = build_model(name, 8, 4, 2, 2).eval(), example("sum")
     expected = model(x, graph)
     torch.testing.assert_close(compiled(model)(x, graph), expected)
     torch.testing.assert_close(torch.export.export(model, (x, graph)).module()(x, graph), expected)
     torch.testing.assert_close(torch.jit.trace(model, (x, graph))(x, graph), expected)
+
+
+@TRACE
+def test_a_model_that_embeds_the_graph_cannot_be_traced():
+    model, (x, graph) = build_model("geomgcn", 8, 4, 2, 2), example("sum")
+    with pytest.raises(ValueError, match=r"Geom-GCN places the nodes .* cannot be traced"):
+        torch.jit.trace(model, (x, graph))
 
 
 @COMPILE
