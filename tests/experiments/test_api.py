@@ -1,11 +1,13 @@
 import json
 import os
+import shutil
 import sys
 
+import numpy as np
 import pytest
 from filelock import FileLock
 
-from adgn.data import MissingFileError
+from adgn.data import NODE_DATASETS, MissingFileError
 from adgn.experiments import steps
 from adgn.experiments.api import plan_cells
 from adgn.experiments.budgets import BUDGETS, Search
@@ -402,3 +404,45 @@ def test_a_lock_that_cannot_be_made(here, tmp_path, monkeypatch):
     monkeypatch.setattr(FileLock, "acquire", refuses)
     with pytest.raises(ReproductionError, match=r"cannot write to .*Permission denied; .* --out"):
         here("trees", models=["gcn"])
+
+
+def supply_filtered_chameleon(root):
+    """A made graph of the right size in the place where users put the file."""
+    nodes, stream = 890, np.random.default_rng(0)
+    part = np.array([np.roll(np.arange(nodes) % 5, split) for split in range(10)])
+    path = root / NODE_DATASETS["chameleon-filtered"].file
+    path.parent.mkdir(parents=True)
+    np.savez(
+        path,
+        node_features=np.eye(nodes, 2325, dtype=np.float32),
+        node_labels=np.arange(nodes) // 5 % 5,
+        edges=stream.integers(0, nodes, (2000, 2)),
+        train_masks=part < 2,
+        val_masks=part == 2,
+        test_masks=part > 2,
+    )
+
+
+def test_columns_of_files_that_users_supply(here, tmp_path):
+    asked = {"models": ["gcn"], "columns": ["chameleon-filtered", "cornell-fixed"]}
+    with pytest.raises(
+        ReproductionError, match=r"column='cornell-fixed' has no file .*cornell_fix"
+    ):
+        here("heterophily", **asked)
+    assert not (tmp_path / "out").exists()
+    supply_filtered_chameleon(tmp_path / "data")
+    result = here("heterophily", **asked)
+    assert statuses(result) == {"gcn--chameleon-filtered": "done"}
+    assert set(result.left_out) == {"cornell-fixed"}
+    (table,) = read_results(tmp_path / "out").tables
+    keys = [column.key for column in table.experiment.columns]
+    assert "chameleon-filtered" in keys
+    assert "cornell-fixed" not in keys
+    assert table.constant(table.experiment.columns[keys.index("chameleon-filtered")]).mean > 0
+    # A column that was measured stays in the table when its file is gone.
+    shutil.rmtree(tmp_path / "data" / "heterophilous-graphs")
+    with pytest.raises(ReproductionError, match="nothing is left to do"):
+        here("heterophily", **asked)
+    first, second = table.groups
+    assert (first.title, second.title) == ("", "repaired data")
+    assert [column.key for column in second.columns] == ["chameleon-filtered"]

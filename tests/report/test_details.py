@@ -1,3 +1,8 @@
+import csv
+import io
+from dataclasses import replace
+
+from adgn.report.csvfile import csv_table
 from adgn.report.details import cell_view
 
 
@@ -31,6 +36,19 @@ def test_a_cell_tells_where_its_number_comes_from(sample):
     assert ("trials", "6, 1 failed") in groups["Search"]
     assert ("model.epsilon", "1.0, 0.1") in groups["Search"]
     assert ("git_commit", "–") in groups["Environment"]
+
+
+def test_a_cell_tells_how_its_published_value_was_measured(sample):
+    table = sample.tables[0]
+    cell = table.cells["gcn", "sssp"]
+    told = {"source": "somebody, quoted", "differences": ("Other splits.", "Other features.")}
+    published = cell.published.model_copy(update=told)
+    cells = {**table.cells, ("gcn", "sssp"): cell.model_copy(update={"published": published})}
+    facts = dict(view(replace(table, cells=cells), "gcn", "sssp")["facts"])
+    assert facts["measured by"] == "somebody, quoted"
+    assert facts["published otherwise"] == "Other splits. Other features."
+    line = next(csv.DictReader(io.StringIO(csv_table(replace(table, cells=cells)))))
+    assert "published_differs" in line
 
 
 def test_settings_of_a_split(sample):

@@ -1,6 +1,11 @@
+from dataclasses import replace
+
 import pytest
 
 from adgn.report.grid import difference_to_published, grids, runs_text, time_grid
+from adgn.report.latex import latex_grid
+from adgn.report.markdown import markdown_grid
+from adgn.report.page import html_page
 
 
 def block(grid, title):
@@ -135,3 +140,49 @@ def test_other_tables_have_no_normalised_lines(sample):
     for table in sample.tables[:4]:
         roles = {line.role for g in grids(table) for b in g.blocks for line in b}
         assert not {role for role in roles if "extra" in role}
+
+
+def noted(table, notes, quoted=()):
+    """A table whose rows and quoted rows have these notes, by title."""
+    experiment = table.experiment
+    rows = [r.model_copy(update={"notes": notes.get(r.title, ())}) for r in experiment.rows]
+    others = [q.model_copy(update={"notes": tuple(quoted)}) for q in experiment.quoted]
+    update = {"rows": tuple(rows), "quoted": tuple(others)}
+    return replace(table, experiment=experiment.model_copy(update=update))
+
+
+def test_notes_of_rows_are_numbered_and_equal_ones_are_one(sample):
+    table = next(t for t in sample.tables if t.experiment.name == "heterophily")
+    assert all(not line.mark for b in grids(table)[0].blocks for line in b)
+    same = ("Nodes hear a|b.", "Other splits.")
+    (grid,) = grids(noted(table, {"MLP": same, "A-DGN": same}, ["From elsewhere."]))
+    assert [(note.mark, note.methods) for note in grid.notes] == [
+        ("1", ("MLP", "A-DGN")),
+        ("2", ("GGCN",)),
+    ]
+    assert grid.notes[0].whole == "MLP, A-DGN: Nodes hear a|b. Other splits."
+    marks = {b[0].label: b[0].mark for b in grid.blocks}
+    assert (marks["MLP"], marks["A-DGN"], marks["GGCN (published)"]) == ("1", "1", "2")
+    assert marks["constant predictor"] == ""
+    text = markdown_grid(grid)
+    assert "| **MLP** <sup>1</sup> |" in text
+    assert "- <sup>1</sup> MLP, A-DGN: Nodes hear a\\|b. Other splits." in text
+    tex = latex_grid(grid)
+    assert "MLP$^{1}$ &" in tex
+    assert "$^{2}$ GGCN: From elsewhere." in tex
+    page = html_page(replace(sample, tables=(noted(table, {"MLP": same}),)))
+    assert 'href="#heterophily-note-1">1</a>' in page
+    assert '<li id="heterophily-note-1"><strong>MLP:</strong> Nodes hear a|b.' in page
+
+
+def test_columns_of_a_group_have_a_table_of_their_own(sample):
+    table = next(t for t in sample.tables if t.experiment.name == "heterophily")
+    *first, last = table.experiment.columns
+    grouped = last.model_copy(update={"group": "repaired data"})
+    experiment = table.experiment.model_copy(update={"columns": (*first, grouped)})
+    whole, part = grids(replace(table, experiment=experiment))
+    assert [head.title for head in part.heads] == [last.title]
+    assert len(whole.heads) == len(first)
+    assert part.caption.endswith("(repaired data)")
+    assert part.key != whole.key
+    assert block(part, "constant predictor")[0].entries[0].numeric

@@ -71,6 +71,10 @@ def test_what_a_configuration_changes():
     assert ours(task={"normalize": True}).features == "rows sum to 1"
     assert ours(task={"largest_component": True}).graph == "largest component"
     assert ours(model={"direction": "both"}).direction == "both"
+    assert ours(task={"transform": "reverse | digl:k=3"}).direction == "out"
+    assert ours(task={"transform": "sdrf:undirected=true"}).direction == "undirected"
+    released = "largest_component:kind=released"
+    assert ours(task={"transform": released}).graph == "reached part"
     assert ours(model={"name": "mlp"}).direction == "any"
     assert ours(stopping={"monitor": "loss", "patience": 7}).stopping == Stopping(1500, 7, "loss")
     assert ours("photo").direction == "any"

@@ -31,6 +31,8 @@ class Row(records.Row):
     settings: Settings = Field(default_factory=dict)
     quotes: dict[str, Published] | None = None  # by column; not in `adgn.tasks.published`
     published: str | None = None  # the row of the paper's table; by default that of the model
+    # What is searched besides, or in place of what is fixed.
+    space: dict[str, list[Any]] = Field(default_factory=dict)
 
 
 class Column(records.Column):

@@ -53,8 +53,8 @@ def quoted_rows(
     """The rows of a published table in percent that an experiment does not run."""
 
     def quoted(title: str, column: str, cell: Mapping[str, float]) -> Published:
-        shares: dict[str, Any] = {key: value / 100 for key, value in cell.items()}
-        return Published(**shares, row=title, column=column)
+        mean, std = (cell[key] / 100 if key in cell else None for key in ("mean", "std"))
+        return Published(mean=mean, std=std, row=title, column=column)
 
     run = {row.title for row in rows}
     return {

@@ -88,6 +88,7 @@ class CellPlan:
             for key, values in named.items()
             if key not in self.fixed
         }
+        free |= self.row.space
         one = next(iter(named))  # where nothing is free, a study of the one configuration
         return check_space(free or {one: [self.fixed[one]]}, self.base.model_dump(mode="json"))
 

@@ -216,9 +216,20 @@ def conditions_of(config: "TrainConfig") -> Conditions:
 
     task = config.task
     entry = NODE_DATASETS.get(task.name)
+    transforms = getattr(task, "transform", [])
     component = getattr(task, "largest_component", False)
     hears = "direction" in model_spec(config.model.name).options.model_fields
     heard = config.model.options.get("direction", "in") if hears else "any"
+    graph: Graph = "largest component" if component else "whole"
+    for transform in transforms:
+        if not hears:
+            pass
+        elif transform["name"] == "undirected" or transform.get("undirected"):
+            heard = "undirected"
+        elif transform["name"] == "reverse":
+            heard = {"in": "out", "out": "in"}.get(heard, heard)
+        if transform["name"] == "largest_component":
+            graph = "reached part" if transform["kind"] == "released" else "largest component"
     splits: Splits = "generated"
     if entry is not None:
         heard = heard if entry.directed else "any"
@@ -229,14 +240,14 @@ def conditions_of(config: "TrainConfig") -> Conditions:
         heard = "any"
     loop, stopping = config.loop, config.stopping
     return Conditions(
-        graph="largest component" if component else "whole",
+        graph=graph,
         direction=heard,  # type: ignore[arg-type]  # one of the model's options
         splits=splits,
         features="rows sum to 1" if getattr(task, "normalize", False) else "as stored",
         stopping=Stopping(
             loop.max_epochs * loop.passes_per_epoch,
             stopping.patience,
-            stopping.monitor,
+            stopping.monitor or "loss",
             stopping.split,
         ),
     )
@@ -363,7 +374,7 @@ def differences(
     found = []
     if published.graph != measured.graph:
         there = GRAPH_WORDS[published.graph]
-        if published.graph == "reached part" and dataset in REACHED_PARTS:
+        if published.graph == "reached part" and dataset is not None and dataset in REACHED_PARTS:
             nodes, _ = REACHED_PARTS[dataset]
             there += f", {nodes} of {NODE_DATASETS[dataset].nodes} nodes"
         found.append(("Graph", there, GRAPH_WORDS[measured.graph]))

@@ -9,7 +9,7 @@ values, the rest one.
 from collections.abc import Mapping
 from typing import Any
 
-from adgn.tasks.spaces import SearchSpace
+from adgn.tasks.spaces import SearchSpace, compact_space
 
 # What a method has that says nothing else.
 _SHARED: SearchSpace = {
@@ -58,11 +58,13 @@ _BY_DATA: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     },
 }
 _OPTIMIZER = ("lr", "weight_decay")
+# Methods whose compact spaces are around their authors' settings already.
+_COMPACT = ("geomgcn", "ggcn", "gprgnn", "h2gcn", "pairnorm")
 
 
 def has_authors_space(model: str) -> bool:
     """Whether there is such a space for a model."""
-    return model in _OWN
+    return model in _OWN or model in _COMPACT
 
 
 def authors_space(task: str, model: str) -> SearchSpace:
@@ -72,8 +74,11 @@ def authors_space(task: str, model: str) -> SearchSpace:
         >>> authors_space("texas", "gcnii")["model.num_layers"]
         [32, 4]
     """
+    graph = task.partition("-")[0]  # of squirrel-filtered, squirrel
+    if model in _COMPACT:
+        return compact_space(graph, model)
     space = {key: list(values) for key, values in {**_SHARED, **_OWN[model]}.items()}
-    for name, value in _BY_DATA.get(model, {}).get(task.partition("-")[0], {}).items():
+    for name, value in _BY_DATA.get(model, {}).get(graph, {}).items():
         key = f"{'optimizer' if name in _OPTIMIZER else 'model'}.{name}"
         usual = space.get(key, [])
         # The published one first, and one to compare it with where the key had two.

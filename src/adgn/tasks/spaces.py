@@ -262,6 +262,11 @@ def _ggcn(layers: int, decay: float, size: int, dropout: float, share: float) ->
     return {"model.num_layers": layers, "optimizer.weight_decay": decay, **own, **common}
 
 
+def _geomgcn(size: int, decay: float) -> dict[str, Any]:
+    fixed = {"model.num_layers": 2, "model.dropout": 0.5, "optimizer.lr": 0.05}
+    return {"model.hidden_channels": size, "optimizer.weight_decay": decay, **fixed}
+
+
 _AUTHORS: Mapping[str, tuple[Mapping[str, dict[str, Any]], SearchSpace, SearchSpace, str]] = {
     "ggcn": (
         {
@@ -276,8 +281,18 @@ _AUTHORS: Mapping[str, tuple[Mapping[str, dict[str, Any]], SearchSpace, SearchSp
         {"model.decay": [1.0, 0.7]},
         "the settings of the GGCN authors' code",
     ),
+    "geomgcn": (
+        {
+            **dict.fromkeys(("chameleon", "squirrel"), _geomgcn(48, 5e-6)),
+            "actor": _geomgcn(32, 5e-6),
+            **dict.fromkeys(("cornell", "texas", "wisconsin"), _geomgcn(32, 5e-5)),
+        },
+        {"optimizer.lr": [0.01], "optimizer.weight_decay": [5e-4], "model.dropout": [0.0]},
+        {},
+        "the settings of the Geom-GCN authors' code",
+    ),
 }
-for _model, (_settings, _, _elsewhere, _where) in _AUTHORS.items():
+for _model, (_settings, _near, _elsewhere, _where) in _AUTHORS.items():
     for _family, (_shared, _) in _GRIDS.items():
         _values = {key: v for key, v in _shared.items() if key != "model.act"} | _elsewhere
         if _family == "heterophily":

@@ -142,6 +142,8 @@ def test_gradients(case):
 @pytest.mark.parametrize("level", ["node", "graph"])
 def test_permutation_of_the_nodes(case, level):
     """Node outputs move along with the nodes; graph outputs stay as they are."""
+    if case.name == "geomgcn":
+        pytest.skip("the star is its own mirror image; test_geomgcn.py has a graph that is not")
     model = case.build(level=level)
     order = torch.randperm(7, generator=torch.Generator().manual_seed(1))
     place = torch.argsort(order)

@@ -158,13 +158,14 @@ ADGN_INLINE void softmax_rows(const AttentionTask<T>& task, Index head, Index be
     const T* target = source + task.heads;
     T* share = task.share + head * task.entries;
     const T least = -__builtin_inf();
+    const T leak[2] = {task.slope, T(1)};  // looked up: half of the branches would be foretold wrong
     for (Index row = begin; row < end; ++row) {
         const Index first = matrix.rowptr[row], last = matrix.rowptr[row + 1];
         const T own = target[row * task.step];
         T top = least;
         for (Index slot = first; slot < last; ++slot) {
             T logit = own + source[matrix.col[slot] * task.step];
-            logit = logit > T(0) ? logit : task.slope * logit;
+            logit *= leak[logit > T(0)];
             logit = matrix.value[slot] == T(0) ? least : logit;
             share[slot] = logit;
             top = logit > top ? logit : top;
@@ -225,8 +226,8 @@ void attention_nodes(const AttentionGradTask<T>& task, Index begin, Index end) {
 template <class T>
 ADGN_INLINE T logit_gradient(const AttentionGradTask<T>& task, const T* node, T source, T share,
                              T used, T product) {
-    const T change = used * product - share * node[0];
-    return node[1] + source > T(0) ? change : task.slope * change;
+    const T leak[2] = {task.slope, T(1)};
+    return (used * product - share * node[0]) * leak[node[1] + source > T(0)];
 }
 
 // One source of one head: its entries are a row of the transpose.

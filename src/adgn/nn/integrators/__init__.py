@@ -21,6 +21,7 @@ from adgn.nn.integrators.explicit import (
     RK4,
     AdamsBashforth,
     RungeKutta,
+    moved,
 )
 from adgn.nn.integrators.exponential import Exponential
 from adgn.nn.integrators.midpoint import ImplicitMidpoint
@@ -40,6 +41,7 @@ __all__ = [
     "Program",
     "RungeKutta",
     "VectorField",
+    "moved",
     "resolve_integrator",
     "solvers",
 ]

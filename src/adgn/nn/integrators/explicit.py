@@ -64,8 +64,8 @@ class RungeKutta(Integrator):
         """The states after a step, and the rate before it."""
         stages: list[Tensor] = []
         for row in self.a:
-            stages.append(rate(_moved(x, epsilon, row, stages)))
-        return _moved(x, epsilon, self.b, stages), stages[0]
+            stages.append(rate(moved(x, epsilon, row, stages)))
+        return moved(x, epsilon, self.b, stages), stages[0]
 
     def program(self, count: int, epsilon: float) -> Program:
         """See `Integrator`."""
@@ -124,7 +124,7 @@ class AdamsBashforth(Integrator):
                 rates.insert(0, rate)
             else:
                 rates.insert(0, fields(number)(x))
-                x = _moved(x, epsilon, self.weights, rates)
+                x = moved(x, epsilon, self.weights, rates)
                 rates.pop()
             yield x
 
@@ -154,7 +154,13 @@ class AdamsBashforth(Integrator):
         return roots.reshape(np.shape(z))
 
 
-def _moved(x: Tensor, epsilon: float, weights: tuple[float, ...], stages: list[Tensor]) -> Tensor:
+def moved(x: Tensor, epsilon: float, weights: tuple[float, ...], stages: list[Tensor]) -> Tensor:
+    """`x` plus `epsilon` times the weighed sum of the stages.
+
+    Example:
+        >>> moved(torch.ones(1), 0.5, (2.0, 0.0), [torch.ones(1), torch.ones(1)])
+        tensor([2.])
+    """
     for weight, stage in zip(weights, stages, strict=True):
         if weight:
             x = torch.add(x, stage, alpha=epsilon * weight)

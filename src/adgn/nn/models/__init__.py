@@ -11,6 +11,7 @@ from adgn.nn.models.gat import GAT
 from adgn.nn.models.gcn import GCN
 from adgn.nn.models.gcnii import GCNII
 from adgn.nn.models.gde import GDE
+from adgn.nn.models.geomgcn import GeomGCN
 from adgn.nn.models.gesn import GESN
 from adgn.nn.models.ggcn import GGCN
 from adgn.nn.models.ggnn import GGNN
@@ -35,4 +36,4 @@ __all__ = ["ADGN", "APPNP", "CGNN", "DAGNN", "DGC", "EGNN", "GAT", "GCN", "GCNII
 __all__ += ["GESN", "GGNN", "GIN", "GPRGNN", "GRAND", "H2GCN", "MLP", "MPSSM", "PDEGCN", "PHDGN"]
 __all__ += ["SGC", "SONAR", "SWAN", "ChebNet", "GraphCON", "GraphSAGE", "PairNormGCN", "PathGCN"]
 __all__ += ["StableCheb"]
-__all__ += ["GGCN"]
+__all__ += ["GGCN", "GeomGCN"]

@@ -1,0 +1,76 @@
+import pytest
+
+from adgn.data import NODE_DATASETS
+from adgn.experiments.api import plan_cells
+from adgn.experiments.heterophily import HETEROPHILIC, HETEROPHILY, REPAIRED
+from adgn.experiments.plan import plan_cell
+from adgn.tasks.protocols import conditions_of, published_protocol
+from adgn.tasks.published import published_tables
+
+TABLE = "heterophilic_benchmarks"
+
+
+def plans(row):
+    return [plan_cell("heterophily", row.key, column.key, "laptop") for column in HETEROPHILIC]
+
+
+def test_every_method_of_the_paper_s_table_is_a_row_with_its_published_numbers():
+    rows = {row.title: row for row in HETEROPHILY.rows}
+    published = published_tables()[TABLE]["rows"]
+    assert set(published) <= set(rows)
+    assert not HETEROPHILY.quoted
+    for title in published:
+        for plan in plans(rows[title]):
+            value = plan.published()
+            there = published[title][plan.column.title]
+            assert value.mean == pytest.approx(there["mean"] / 100)
+            assert (value.row, value.column) == (title, plan.column.title)
+
+
+@pytest.mark.parametrize("row", HETEROPHILY.rows, ids=lambda row: row.key)
+def test_measured_rows_have_the_direction_of_their_published_number(row):
+    value = plans(row)[0].published()
+    if value is None:
+        return
+    published = published_protocol(TABLE, value.row).conditions.direction
+    measured = conditions_of(plans(row)[0].base).direction
+    assert measured == (published or "out")
+
+
+def test_adgn_is_there_in_all_directions():
+    for variant in ("sum", "gcn"):
+        heard = {"": "in", "-out": "out", "-both": "both", "-undirected": "undirected"}
+        for suffix, direction in heard.items():
+            plan = plan_cell("heterophily", f"adgn-{variant}{suffix}", "texas", "laptop")
+            assert plan.base.model.options["direction"] == direction
+            assert plan.base.model.options["phi"] == variant
+            assert (plan.published() is None) == (direction != "in")
+
+
+def test_a_name_means_the_row_of_that_key_and_else_all_rows_of_a_model():
+    def rows(name):
+        return {plan.row.key for plan in plan_cells(["heterophily"], "laptop", [name])}
+
+    assert rows("gcn") == {"gcn"}  # not the GCN after a transform
+    assert rows("ggcn") == {"ggcn"}
+    assert rows("sdrf-undirected") == {"sdrf-undirected"}
+    assert rows("adgn") == {row.key for row in HETEROPHILY.rows if row.model == "adgn"}
+    assert len(rows("adgn")) == 8
+
+
+def test_transforms_are_part_of_the_search_and_of_the_definition():
+    digl = plan_cell("heterophily", "digl", "texas", "laptop")
+    assert [t["name"] for t in digl.base.task.transform] == ["reverse", "digl"]
+    assert len(digl.space["task.transform"]) == 2
+    chosen = {"task.transform": digl.space["task.transform"][1]}
+    assert digl.config(chosen, digl.rounds[0][0]).task.transform[1]["alpha"] == 0.05
+    plain = plan_cell("heterophily", "gcn", "texas", "laptop")
+    assert "task.transform" not in plain.space
+    assert plain.base.task.transform == []
+
+
+def test_repaired_data_is_a_group_without_published_numbers():
+    assert {column.key for column in REPAIRED} == {n for n, e in NODE_DATASETS.items() if e.file}
+    assert {column.group for column in REPAIRED} == {"repaired data"}
+    for column in REPAIRED:
+        assert plan_cell("heterophily", "gcn", column.key, "laptop").published() is None
