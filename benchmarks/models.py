@@ -35,6 +35,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS, UNITS, GRAPHS, SEED = 20, 30, 512, 0
 VARIANTS: dict[str, dict[str, Any]] = {
     **{name: {"name": name} for name in available_models()},
+    "h2gcn": {"name": "h2gcn", "num_layers": 2},  # its states double with every layer
     "adgn, weights per layer": {"name": "adgn", "weight_sharing": False},
     "adgn, phi=gcn": {"name": "adgn", "phi": "gcn"},
     "adgn, phi=gat": {"name": "adgn", "phi": "gat"},
@@ -62,10 +63,10 @@ def measure(variant: str, steps: int, threads: int) -> dict[str, Any]:
     torch.set_num_threads(threads)
     torch.manual_seed(SEED)
     blocks, x, target = random_graphs(GRAPHS)
-    options = dict(VARIANTS[variant])
-    model = build_model(
-        options.pop("name"), 2, UNITS, 1, LAYERS, level="graph", readout="mlp", **options
-    )
+    options = {"num_layers": LAYERS, **VARIANTS[variant]}
+    layers = {} if options["num_layers"] == LAYERS else {"layers": options["num_layers"]}
+    sizes = {"in_channels": 2, "hidden_channels": UNITS, "out_channels": 1}
+    model = build_model(**sizes, level="graph", readout="mlp", **options)
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
 
     def step(count: int) -> float:
@@ -83,6 +84,7 @@ def measure(variant: str, steps: int, threads: int) -> dict[str, Any]:
     before = peak_bytes()
     times = [step(GRAPHS) for _ in range(steps + 2)][2:]
     return {
+        **layers,
         "parameters": model.parameter_counts(),
         "step_ms": {"median": 1e3 * statistics.median(times), "min": 1e3 * min(times)},
         "peak_mb": (peak_bytes() - before) / 2**20,

@@ -43,7 +43,7 @@ its parameters. The operator of a graph is built once and not per layer or step.
 """
 
 HEARD = [
-    ["`in`", "the sources of its incoming edges, as in PyG and in the paper; the default"],
+    ["`in`", "the sources of its incoming edges, as in PyG and in the paper; the usual default"],
     ["`out`", "the targets of its outgoing edges"],
     ["`undirected`", "all of them, each once, with the mean weight of edges that become one"],
     ["`both`", "all of them, with weights for each direction: a layer for `in` plus one for `out`"],
@@ -56,9 +56,10 @@ LISTENING = """\
   $\\Phi = \\mathbf{A} \\mathbf{X} \\mathbf{V}_1^\\top + \\mathbf{A}^\\top \\mathbf{X}
   \\mathbf{V}_2^\\top$. GGNN adds the messages before its GRU. GCNII and GRAND take the mean of both
   layers, for the sum would double what they pass on as it is. `appnp`, `cgnn`,
-  `dagnn`, `dgc`, `egnn` and `pdegcn` have no weights that could differ, and the structure of
-  `phdgn`, `stable-cheb` and `swan` is that of one operator: they do not take `both`, nor does
-  `gde`; `mlp` hears nothing.
+  `dagnn`, `dgc`, `egnn`, `gprgnn`, `h2gcn`, `pdegcn` and `sgc` have no weights that could differ,
+  and the structure of `pathgcn`, `phdgn`, `stable-cheb` and `swan` is that of one operator: they do
+  not take `both`, nor does `gde`; `mlp` hears nothing.
+- The default of `h2gcn` is `undirected`, as its authors have it; that of all others is `in`.
 - On a graph whose edges are all there in both directions, `in`, `out` and `undirected` are the
   same. `both` then has more weights than it needs: A-DGN with `sum` or `gcn`, GCN and GGNN add
   those of both directions.
@@ -127,8 +128,9 @@ def measured(figures: dict[str, Any]) -> str:
     )
     for name, figure in figures["models"].items():
         if "date" in figure:
+            depth = f", with {figure['layers']} layers," if "layers" in figure else ""
             text += (
-                f"\n`{name}` was measured later, on {figure['date']} at commit "
+                f"\n`{name}`{depth} was measured later, on {figure['date']} at commit "
                 f"{figure['commit']}, load average {figure['load_average']:.1f}.\n"
             )
     rows = [

@@ -187,3 +187,22 @@ def test_wrong_arguments_are_refused():
         EarlyStopping("min", patience=-1)
     with pytest.raises(ValueError, match="NaN"):
         EarlyStopping("min").update(1, float("nan"))
+
+
+def test_parameters_without_decay_are_a_group_of_their_own():
+    layer = nn.Linear(2, 1)
+    for name in ("adam", "adamw", "sgd", "rmsprop"):
+        config = OptimizerConfig(name=name, weight_decay=0.5)
+        optimizer = build_optimizer(layer.parameters(), config, [layer.bias])
+        decayed, rest = optimizer.param_groups
+        assert (decayed["weight_decay"], rest["weight_decay"]) == (0.5, 0.0)
+        assert decayed["params"] == [layer.weight]
+        assert rest["params"] == [layer.bias]
+        assert decayed["lr"] == rest["lr"] == config.lr
+    (group,) = build_optimizer(
+        layer.parameters(), config, [nn.Parameter(torch.ones(1))]
+    ).param_groups
+    assert len(group["params"]) == 2  # one that is not trained here changes nothing
+    layer.bias.requires_grad_(False)
+    (group,) = build_optimizer(layer.parameters(), config, [layer.bias]).param_groups
+    assert len(group["params"]) == 1

@@ -1,7 +1,6 @@
 """What several tables are made of: scores, rows and columns."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from adgn.data import NODE_DATASETS, TARGETS
 from adgn.experiments.definition import Column, Metric, Row

@@ -90,7 +90,7 @@ def build_norm(name: NormName, channels: int, *, scale: float = 1.0) -> nn.Modul
 
     Example:
         >>> build_norm("layer", 8)
-        LayerNorm((8,), eps=1e-05, elementwise_affine=True)
+        LayerNorm((8,), ...)
         >>> build_norm("pair-si", 8)
         PairNorm(mode='pair-si', scale=1.0)
     """

@@ -54,7 +54,8 @@ class Stack(nn.Module):
         self.first_states = first_states
         self.norm_first = norm_first
         built = [build_norm(options.norm, channels, scale=norm_scale) for _ in self.layers]
-        self.norms = None if built[0] is None else nn.ModuleList(built)
+        norms = [norm for norm in built if norm is not None]
+        self.norms = nn.ModuleList(norms) if norms else None
         self.reads_batch = isinstance(built[0], PairNorm)
 
     def forward(

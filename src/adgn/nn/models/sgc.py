@@ -22,8 +22,9 @@ class SGCPropagation(Diffusion):
     ) -> Tensor:
         """The last states."""
         operator = self.prepared(x, edge_index, edge_weight)
-        learned = x.requires_grad or not isinstance(operator, SparseOperator)
-        if learned or operator.value.requires_grad:
+        if x.requires_grad or not isinstance(operator, SparseOperator):
+            return self._power(x, operator)
+        if operator.value.requires_grad:
             return self._power(x, operator)
         # The result lives as long as these very tensors do, unchanged.
         key = ("power", self.num_layers)
