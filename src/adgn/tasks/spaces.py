@@ -279,7 +279,7 @@ _AUTHORS: Mapping[str, tuple[Mapping[str, dict[str, Any]], SearchSpace, SearchSp
         "the settings of the Geom-GCN authors' code",
     ),
 }
-for _model, (_settings, _, _elsewhere, _where) in _AUTHORS.items():
+for _model, (_settings, _near, _elsewhere, _where) in _AUTHORS.items():
     for _family, (_shared, _) in _GRIDS.items():
         _values = {key: v for key, v in _shared.items() if key != "model.act"} | _elsewhere
         if _family == "heterophily":
