@@ -51,8 +51,9 @@ any size; nothing is checked there. In all three:
   torch's operations, one per iteration.
 - `memory="checkpoint"` holds for `phi="sum"` and `"gcn"` inside `torch.compile`, and nowhere else.
 
-The same is true of the networks of `build_model`, with the exception of GRAND, whose solver chooses
-by values. At graph level `torch.export` needs `batch_size`, which is then fixed.
+The same is true of the networks of `build_model`, with the exception of GRAND, whose adjoint asks
+what needs a gradient, and of Geom-GCN, which places nodes in a plane. At graph level
+`torch.export` needs `batch_size`, which is then fixed.
 
 ## Explanations
 

@@ -84,8 +84,8 @@ def attend_reference(
         tensor([[7.]])
     """
     channels = states.size(-1) // heads - 2
-    sent = states[:, : heads * channels].unflatten(1, (heads, channels))
-    source, target = states[:, heads * channels :].unflatten(1, (2, heads)).unbind(1)
+    sent = states[:, : heads * channels].reshape(-1, heads, channels)
+    source, target = states[:, heads * channels :].reshape(-1, 2, heads).unbind(1)
     row, col = operator.places
     # index_select throughout: the gradient of plain indexing depends on the number of threads.
     logits = functional.leaky_relu(

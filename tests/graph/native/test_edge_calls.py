@@ -5,7 +5,7 @@ import torch
 
 from adgn.graph import CSR, SparsePattern, graph_operator
 from adgn.graph.attention import attend_reference
-from adgn.graph.native import calls, edge_calls
+from adgn.graph.native import edge_calls
 from adgn.graph.similarity import edge_cosine_reference
 from tests.graph.native.guards import Guards
 from tests.graph.native.test_calls import ISAS, Unguarded, guarded_csr
@@ -55,7 +55,7 @@ def test_attention_reads_and_writes_nothing_outside_of_its_arrays(native, isa, d
         expected = attention_both_ways(native, Unguarded(), *problem)
         guards = Guards(shift=width // 2 % 2)
         with monkeypatch.context() as patch:
-            patch.setattr(calls, "buffers", guards)
+            patch.setattr(edge_calls, "buffers", guards)
             results = attention_both_ways(native, guards, *problem)
         assert all(torch.equal(a, b) for a, b in zip(results, expected, strict=True)), width
         assert guards.untouched(), width
@@ -86,7 +86,7 @@ def test_cosines_read_and_write_nothing_outside_of_their_arrays(native, isa, dty
         expected = both_ways(Unguarded(), x)
         guards = Guards(shift=width // 2 % 2)
         with monkeypatch.context() as patch:
-            patch.setattr(calls, "buffers", guards)
+            patch.setattr(edge_calls, "buffers", guards)
             results = both_ways(guards, x)
         assert all(torch.equal(a, b) for a, b in zip(results, expected, strict=True)), width
         assert guards.untouched(), width

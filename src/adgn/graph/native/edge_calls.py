@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from adgn.graph.native import calls
-from adgn.graph.native.library import Attention, EntryPattern, NativeLibrary
+from adgn.graph.native.library import Attention, EntryPattern, NativeLibrary, buffers
 
 if TYPE_CHECKING:
     from adgn.graph.operator import CSR
@@ -38,7 +38,7 @@ def cosines(library: NativeLibrary, csr: "CSR", x: Tensor, norm: Tensor, floor: 
 def _dots(
     library: NativeLibrary, csr: "CSR", left: Tensor, right: Tensor, norm: Tensor | None, at: float
 ) -> Tensor:
-    out = calls.buffers.empty(library, (csr.col.numel(),), left.dtype)
+    out = buffers.empty(library, (csr.col.numel(),), left.dtype)
     library.call(
         "adgn_edge_dots",
         *(_pattern(csr), left.size(1), left.data_ptr(), right.data_ptr()),
@@ -66,7 +66,7 @@ def cosines_backward(
     for name, tensor in (("cosine", cosine), ("grad", grad)):
         _check_shape(name, tensor, (csr.col.numel(),))
     x, norm, cosine, grad = map(calls.readable, (x, norm, cosine, grad))
-    grad_x = calls.buffers.empty(library, x.shape, x.dtype)
+    grad_x = buffers.empty(library, x.shape, x.dtype)
     turned = _turned(library, csr)
     library.call(
         "adgn_cosine_backward",
@@ -94,9 +94,9 @@ def attention(
     value, states = calls.readable(value), calls.readable(states)
     keep = None if keep is None else calls.readable(keep)
     shape = (heads, csr.col.numel())
-    share = calls.buffers.empty(library, shape, states.dtype)
-    used = share if keep is None else calls.buffers.empty(library, shape, states.dtype)
-    out = calls.buffers.empty(library, (csr.shape[0], heads * channels), states.dtype)
+    share = buffers.empty(library, shape, states.dtype)
+    used = share if keep is None else buffers.empty(library, shape, states.dtype)
+    out = buffers.empty(library, (csr.shape[0], heads * channels), states.dtype)
     problem = Attention(
         _pattern(csr),
         *(value.data_ptr(), heads, channels, states.data_ptr(), slope),
@@ -124,7 +124,7 @@ def attention_backward(
     for name, tensor in (("share", share), ("used", used)):
         _check_shape(name, tensor, (heads, csr.col.numel()))
     states, out, share, used, grad = map(calls.readable, (states, out, share, used, grad))
-    grad_states = calls.buffers.empty(library, states.shape, states.dtype)
+    grad_states = buffers.empty(library, states.shape, states.dtype)
     turned = _turned(library, csr)
     problem = Attention(
         _pattern(csr, turned),

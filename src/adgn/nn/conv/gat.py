@@ -85,7 +85,7 @@ class GATConv(GraphConvolution, pyg.GATConv):  # type: ignore[misc]
                 negative_slope=self.negative_slope,
                 keep=self._keep(operator.value),
             )
-            heads = heads.unflatten(-1, (self.heads, self.out_channels))
+            heads = heads.view(-1, self.heads, self.out_channels)
         else:
             sent = self.lin(x).view(-1, self.heads, self.out_channels)
             heads = self._along_edges(sent, *self.edges(x, edge_index, edge_weight, edge_attr))

@@ -145,7 +145,7 @@ class _ByAdjoint(torch.autograd.Function):
         return x
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         after, learned = ctx.saved_tensors[: ctx.count], ctx.saved_tensors[ctx.count :]
         totals = [torch.zeros_like(weight) for weight in learned]
