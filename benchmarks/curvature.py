@@ -3,9 +3,9 @@
     python benchmarks/curvature.py      # writes results/curvature.json
 
 Chameleon and Squirrel, edges taken as undirected. The native kernel and, on Chameleon, the products
-of sparse matrices that serve without it take turns in one process; the best of several turns counts,
-in seconds on the clock and of processor time, which other work on the machine disturbs less. Both
-give the same values, which is checked. A step of SDRF, which works curvature out near the change
+of sparse matrices that serve without it run in one process; the best of several turns counts, in
+seconds on the clock and of processor time, which other work on the machine disturbs less. Both give
+the same values, which is checked. A step of SDRF, which works curvature out near the change
 alone, is timed beside working all of it out.
 """
 

@@ -8,7 +8,12 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(params=["document_estimators", "document_integrators", "document_selection"])
+@pytest.fixture(
+    params=[
+        *("document_estimators", "document_integrators", "document_selection"),
+        "document_transforms",
+    ]
+)
 def script(request):
     path = ROOT / "scripts" / f"{request.param}.py"
     spec = importlib.util.spec_from_file_location(request.param, path)

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from adgn.analysis import sensitivity
 from adgn.analysis.states import in_double
 from adgn.analysis.subject import load_run
 from adgn.data import load
@@ -129,4 +130,5 @@ def test_a_run_with_weights_of_a_transform_is_analysed_with_them(data_root, tmp_
     )
     expected = subject.model.eval().states(subject.x, subject.edge_index).double()
     torch.testing.assert_close(propagation(first, graph, weight), expected, rtol=1e-4, atol=1e-4)
-    assert subject.diagnose(0, 2, 0).sensitivity.norms.numel() == 183
+    graph = (subject.edge_index, 0)
+    assert sensitivity(subject.model, subject.x, *graph, probes=1).norms.numel() == 183

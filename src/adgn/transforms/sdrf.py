@@ -278,8 +278,9 @@ class _Around:
         """The same for the released curvature, which counts lone triangles in place of cycles."""
         ric = FORMULAS["released"]
         within = self.block("C", "C").any(1)
-        alone_i = ~(within | self.block("C", "I").any(1))  # i–c lies in no other triangle
-        alone_j = ~(within | self.block("C", "J").any(1))
+        # The edges i–c and j–c that lie in no other triangle.
+        alone_i = np.asarray(~(within | self.block("C", "I").any(1)), dtype=bool)
+        alone_j = np.asarray(~(within | self.block("C", "J").any(1)), dtype=bool)
         lone = int(alone_i.sum() + alone_j.sum())
         triangles = len(self.groups["C"])
         value = float(ric(*map(np.array, (self.d_i, self.d_j, triangles, 0, 0, lone))))
