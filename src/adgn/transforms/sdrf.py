@@ -83,7 +83,7 @@ class SDRF(Transform):
         if self.undirected:
             graph = Undirected()(graph)
         flow = RicciFlow(graph, self.curvature)
-        states = _run(flow, self)
+        states = run_flow(flow, self)
         edges = flow.edges(graph.edge_index, states.keys, states.directions)
         report = {
             "sdrf.added": float(len(np.setdiff1d(states.keys, flow.given_keys))),
@@ -335,7 +335,8 @@ class _Best:
             self.lowest, self.keys, self.directions = lowest, flow.graph.keys, flow.directions
 
 
-def _run(flow: RicciFlow, settings: SDRF) -> _Best:
+def run_flow(flow: RicciFlow, settings: SDRF) -> _Best:
+    """Rewires a graph; the best state that was seen."""
     random = np.random.default_rng(settings.seed)
     best = _Best(flow)
     while best.iterations < settings.iterations and len(flow.values):
