@@ -70,17 +70,19 @@ def times(results: dict[str, Any]) -> str:
             [
                 name.title(),
                 f"{found['pairs']:,}",
-                f"{found['native']['seconds']:.2f} s",
-                "" if plain is None else f"{plain['seconds']:.1f} s",
+                f"{found['native']['processor_seconds']:.2f} s",
+                "" if plain is None else f"{plain['processor_seconds']:.2f} s",
                 f"{1e3 * found['sdrf_step']['processor_seconds']:.0f} ms",
             ]
         )
+    steps = next(iter(results["graphs"].values()))["sdrf_step"]["steps"]
     head = ["graph", "edges", "native kernel", "without it", "a step of SDRF"]
     return markdown_table(head, rows) + (
-        f"\nThe best of {results['turns']} turns (without the kernel: one), one thread on a "
-        f"machine with other work, load average {results['load_average']:.1f} at the start; the "
-        f"step is processor time. {results['machine']}, torch {results['torch']}, "
-        f"{results['date']}, commit {results['commit']}: `python benchmarks/curvature.py`."
+        f"\nProcessor time of all edges, one thread: the best of {results['turns']} turns with the "
+        f"kernel, one turn without it; and of a step of SDRF, the mean of {steps}. The machine had "
+        f"other work, a load average of {results['load_average']:.1f} at the start. "
+        f"{results['machine']}, torch {results['torch']}, {results['date']}, commit "
+        f"{results['commit']}: `python benchmarks/curvature.py`."
     )
 
 
