@@ -57,7 +57,7 @@ def curvatures() -> str:
             float(balanced_forman_curvature(edges, len(graph), curvature=kind)[place])
             for kind in ("definition", "released")
         ]
-        rows.append([title, *(f"{value:.4g}" for value in values)])
+        rows.append([title, *(f"{round(value, 6) + 0.0:.4g}" for value in values)])
     return markdown_table(["graph", "definition", "released code"], rows)
 
 
