@@ -443,3 +443,25 @@ def test_the_help_names_all_metrics():
     shown = " ".join(run("fit", "--help").output.replace("│", " ").split())
     for names in METRICS.values():
         assert all(name in shown for name in names)
+
+
+def test_transforms_are_applied_and_predictions_repeat_them(tables, tmp_path, monkeypatch):
+    monkeypatch.setenv("ADGN_DATA", str(tmp_path / "data"))
+    named = ("--model", "gcn", "--transform", "undirected", "--transform", "digl:k=4", *QUICK)
+    result = run("fit", *tables[:2], "--target", "side", *named, "--out", tmp_path / "m")
+    assert result.exit_code == 0, result.output
+    assert "weighted edges by diffusion" in result.stdout
+    predicted = run("predict", tmp_path / "m", *tables[:2], "--out", tmp_path / "p.csv")
+    assert predicted.exit_code == 0, predicted.output
+    assert (tmp_path / "p.csv").read_bytes() == (tmp_path / "m" / "predictions.csv").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("transform", "message"),
+    [("diggl", "Did you mean 'digl'?"), ("largest_component", "leaves nodes out")],
+)
+def test_wrong_transforms_are_told_before_files_are_read(transform, message, tmp_path):
+    missing = (tmp_path / "nodes.csv", tmp_path / "edges.csv")
+    result = run("fit", *missing, "--target", "y", "--transform", transform)
+    assert result.exit_code == 2
+    assert message in " ".join(result.output.split())

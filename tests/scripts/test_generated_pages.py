@@ -15,6 +15,7 @@ SCRIPTS = [
     "document_probe",
     "document_protocols",
     "document_selection",
+    "document_transforms",
 ]
 
 

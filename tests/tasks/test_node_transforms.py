@@ -3,6 +3,9 @@
 import pytest
 import torch
 
+from adgn.analysis import sensitivity
+from adgn.analysis.states import in_double
+from adgn.analysis.subject import load_run
 from adgn.data import load
 from adgn.graph import graph_operator
 from adgn.selection import SpaceError
@@ -116,3 +119,16 @@ def test_a_space_may_choose_a_transform_that_keeps_the_nodes():
             check_space({"task.transform": ["none", wrong]}, settings)
     with pytest.raises(SpaceError, match=r"task\.split cannot be chosen from"):
         check_space({"task.split": [0, 1]}, settings)
+
+
+def test_a_run_with_weights_of_a_transform_is_analysed_with_them(data_root, tmp_path):
+    settings = {**QUICK, "task": task(data_root, "digl:k=6")}
+    train(settings, run_dir=tmp_path / "run")
+    subject = load_run(tmp_path / "run")
+    propagation, first, graph, weight = in_double(
+        subject.model, subject.x, subject.edge_index, subject.edge_weight
+    )
+    expected = subject.model.eval().states(subject.x, subject.edge_index).double()
+    torch.testing.assert_close(propagation(first, graph, weight), expected, rtol=1e-4, atol=1e-4)
+    graph = (subject.edge_index, 0)
+    assert sensitivity(subject.model, subject.x, *graph, probes=1).norms.numel() == 183

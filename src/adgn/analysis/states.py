@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-from adgn.graph import Adjacency, SparseOperator
+from adgn.graph import Adjacency, GraphBlocks, SelectedGraphs, SparseOperator
 from adgn.graph.adjacency import SPARSE_LAYOUTS
 from adgn.graph.checks import NonFiniteError, check_features, check_finite
 from adgn.nn import GraphNetwork
@@ -173,10 +173,22 @@ def in_double(
     if isinstance(edge_index, SparseOperator):
         operator = SparseOperator(edge_index.pattern, edge_index.value.detach().double())
         return propagation, states, operator, None
-    if isinstance(edge_index, Tensor) and edge_index.layout in SPARSE_LAYOUTS:
-        edge_index = edge_index.double()
+    edge_index = doubled(edge_index)
     weight = None if edge_weight is None else edge_weight.detach().double()
     return propagation, states, edge_index, weight
+
+
+def doubled(graph: Adjacency) -> Adjacency:
+    """The graph with the weights that it has itself in double precision."""
+    if isinstance(graph, Tensor) and graph.layout in SPARSE_LAYOUTS:
+        return graph.double()
+    if isinstance(graph, SelectedGraphs) and graph.blocks.edge_weight is not None:
+        whole = graph.blocks
+        weight = whole.edge_weight.double()  # type: ignore[union-attr]
+        return GraphBlocks(
+            whole.edge_index, whole.node_ptr, weight, normalized=whole.normalized
+        ).select(graph.graphs)
+    return graph
 
 
 def check_node(node: int, num_nodes: int) -> None:

@@ -174,8 +174,8 @@ class DIGL(Transform):
         if self.kernel == "heat":
             heat: Matrix = scipy.linalg.expm(self.t * (operator - identity))
             return heat
-        inverse: Matrix = np.linalg.inv(identity - (1 - self.alpha) * operator)
-        return self.alpha * inverse
+        inverse = np.linalg.inv(identity - (1 - self.alpha) * operator)
+        return np.asarray(self.alpha * inverse, dtype=np.float64)
 
     def coefficients(self, bound: float = 1.0) -> list[float]:
         r"""Those of $\hat{\mathbf{A}}^0, \hat{\mathbf{A}}^1, \dots$, as many as `tolerance` needs.

@@ -83,7 +83,7 @@ class SDRF(Transform):
         if self.undirected:
             graph = Undirected()(graph)
         flow = RicciFlow(graph, self.curvature)
-        states = _run(flow, self)
+        states = run_flow(flow, self)
         edges = flow.edges(graph.edge_index, states.keys, states.directions)
         report = {
             "sdrf.added": float(len(np.setdiff1d(states.keys, flow.given_keys))),
@@ -278,8 +278,9 @@ class _Around:
         """The same for the released curvature, which counts lone triangles in place of cycles."""
         ric = FORMULAS["released"]
         within = self.block("C", "C").any(1)
-        alone_i = ~(within | self.block("C", "I").any(1))  # i–c lies in no other triangle
-        alone_j = ~(within | self.block("C", "J").any(1))
+        # The edges i–c and j–c that lie in no other triangle.
+        alone_i = np.asarray(~(within | self.block("C", "I").any(1)), dtype=bool)
+        alone_j = np.asarray(~(within | self.block("C", "J").any(1)), dtype=bool)
         lone = int(alone_i.sum() + alone_j.sum())
         triangles = len(self.groups["C"])
         value = float(ric(*map(np.array, (self.d_i, self.d_j, triangles, 0, 0, lone))))
@@ -334,7 +335,8 @@ class _Best:
             self.lowest, self.keys, self.directions = lowest, flow.graph.keys, flow.directions
 
 
-def _run(flow: RicciFlow, settings: SDRF) -> _Best:
+def run_flow(flow: RicciFlow, settings: SDRF) -> _Best:
+    """Rewires a graph; the best state that was seen."""
     random = np.random.default_rng(settings.seed)
     best = _Best(flow)
     while best.iterations < settings.iterations and len(flow.values):
