@@ -1,11 +1,12 @@
 """README, CONTRIBUTING and CITATION: their links lead somewhere, and what they say is so."""
 
 import re
-import tomllib
 from pathlib import Path
 
 import pytest
 import yaml
+
+tomllib = pytest.importorskip("tomllib")
 
 ROOT = Path(__file__).resolve().parents[2]
 LINK = re.compile(r"\]\(([^)\s]+)\)")

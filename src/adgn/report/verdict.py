@@ -1,6 +1,7 @@
 """What a table says, in sentences made from its numbers."""
 
 from collections.abc import Callable, Sequence
+from math import hypot
 from statistics import mean
 
 from adgn.experiments.records import Cell, Column, Row
@@ -94,9 +95,9 @@ def _quoted(table: TableResults) -> str:
     compared = [(column, scores[0][0]) for column, scores in columns if scores]
     for column, best in compared:
         values = [
-            (value.mean, quoted.title)
+            (moments.mean, quoted.title)
             for quoted in table.experiment.quoted
-            if (value := quoted.values.get(column.key)) is not None and value.mean is not None
+            if (moments := quoted.values.get(column.key)) is not None and moments.mean is not None
         ]
         if values:
             value, title = max(values, key=lambda pair: sign * pair[0])
@@ -122,9 +123,10 @@ def _agreement(table: TableResults) -> str:
         return ""
     near = sum(agrees(table, cell) for _, cell in found)
     gap, cell = max(found, key=lambda pair: abs(pair[0]))
-    titles = {item.key: item.title for item in (*table.experiment.rows, *table.experiment.columns)}
+    rows = {row.key: row.title for row in table.experiment.rows}
+    columns = {column.key: column.title for column in table.experiment.columns}
     far = (
-        f"farthest is {titles[cell.row]} on {titles[cell.column]}, "
+        f"farthest is {rows[cell.row]} on {columns[cell.column]}, "
         f"{number_format(table.experiment.metric.unit).signed(gap)}"
     )
     short = sum(1 for _, cell in found if 0 < len(cell.runs) < cell.planned_runs)
@@ -140,10 +142,10 @@ def agrees(table: TableResults, cell: Cell) -> bool:
     gap, score = difference_to_published(table, cell), table.score(cell)
     if gap is None or score is None or cell.published is None:
         return False
-    spread = ((score.std or 0.0) ** 2 + (cell.published.std or 0.0) ** 2) ** 0.5
+    spread = hypot(score.std or 0.0, cell.published.std or 0.0)
     # What differs by less than is shown differs by nothing.
     form = number_format(table.experiment.metric.unit)
-    return form.scale * abs(gap) <= max(form.scale * COMBINED * spread, 10**-form.decimals)
+    return form.scale * abs(gap) <= max(form.scale * COMBINED * spread, 0.1**form.decimals)
 
 
 def reduced_budget(table: TableResults, cell: Cell) -> str:
@@ -178,9 +180,9 @@ def _depth(table: TableResults) -> str:
                 layers.add((first[0], last[0]))
         if pairs and len(layers) == 1:
             shown, ((fewest, most),) = _shown(table), layers
-            first, last = (mean(pair[end] for pair in pairs) for end in (0, 1))
+            start, end = (mean(pair[side] for pair in pairs) for side in (0, 1))
             told.append(
-                f"{row.title} {shown(first)} with {fewest} and {shown(last)} with {most} layers"
+                f"{row.title} {shown(start)} with {fewest} and {shown(end)} with {most} layers"
             )
     title = table.experiment.metric.title.capitalize()
     return f"{title}, mean over the data sets: {'; '.join(told)}." if told else ""
