@@ -1,7 +1,7 @@
-"""Writes docs/results.md, its figures and README's parts from results/reproduction and bench.json.
+"""Writes docs/results.md, its figures, and the parts of README and home page that are measured.
 
 python scripts/document_results.py           # print the page
-python scripts/document_results.py --write   # write the page, the figures and the README
+python scripts/document_results.py --write   # write pages, figures and README
 """
 
 import argparse
@@ -9,6 +9,7 @@ import re
 import sys
 from pathlib import Path
 
+import transfer_part
 from pages import fill_places
 
 from adgn.bench.records import WayRecord
@@ -25,11 +26,14 @@ from adgn.report import (
 )
 from adgn.report.charts import charts
 from adgn.report.markdown import escape_markdown, markdown_table
+from adgn.report.verdict import verdict
 from adgn.report.write import experiment_figure, figure_svg
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS, BENCH = ROOT / "results" / "reproduction", ROOT / "results" / "bench.json"
+TRANSFER = ROOT / "results" / "transfer.json"
 PAGE, README, IMAGES = ROOT / "docs" / "results.md", ROOT / "README.md", ROOT / "docs" / "images"
+HOME = ROOT / "docs" / "index.md"
 HEADLINE = "property"
 NOT_MEASURED = "Not measured yet"
 ABSENT = (
@@ -105,21 +109,30 @@ def page(found: Results | None) -> str:
 def images(found: Results | None) -> dict[str, str]:
     """The figures by file name."""
     tables = [] if found is None else found.tables
-    return {
+    crossing = transfer_part.read(TRANSFER)
+    return ({} if crossing is None else {"transfer.svg": transfer_part.svg(crossing)}) | {
         _image(table): figure_svg(table, experiment_figure(table))
         for table in tables
         if charts(table)
     }
 
 
-def readme(text: str, found: Results | None) -> str:
-    """The README with its parts as they must be now; what is not measured says so."""
-    parts = {"headline": headline(found), "figure": figure(found), "speed": speed()}
+def front(text: str, found: Results | None, place: Path, docs: str) -> str:
+    """README or home page with its parts as they must be now; what is not measured says so.
+
+    Args:
+        text: The page.
+        found: The results.
+        place: Where the page is.
+        docs: The way from it to the documents.
+    """
+    parts = {"headline": headline(found), "transfer": transfer(), "speed": speed()}
+    parts = {name: part.replace("](docs/", f"]({docs}") for name, part in parts.items()}
     marked = re.findall(r"<!-- results:(\w+) -->", text)
     for name in marked:
         if name not in parts:
-            raise ValueError(f"{README} has a place for {name}; there are {', '.join(parts)}")
-    return fill_places(text, parts, README, ("<!-- results:{} -->", "<!-- /results:{} -->"))
+            raise ValueError(f"{place} has a place for {name}; there are {', '.join(parts)}")
+    return fill_places(text, parts, place, ("<!-- results:{} -->", "<!-- /results:{} -->"))
 
 
 def headline(found: Results | None) -> str:
@@ -128,20 +141,19 @@ def headline(found: Results | None) -> str:
     if found is None or table is None:
         return f"{NOT_MEASURED}: `adgn reproduce {HEADLINE}` measures it."
     return (
+        f"{escape_markdown(verdict(table))}\n\n"
         f"{headline_table(found, HEADLINE)}\n"
         f"Made by `{reproduce_command(table)}`; all tables: [Results](docs/results.md)."
     )
 
 
-def figure(found: Results | None) -> str:
-    """The figure of the same experiment."""
-    table = _table(found, HEADLINE)
-    if table is None or not charts(table):
-        return f"{NOT_MEASURED}: `adgn reproduce {HEADLINE}` measures what it shows."
-    return (
-        f"![{escape_markdown(_alternative(table))}](docs/images/{_image(table)})\n\n"
-        f"Made by `adgn report results/reproduction --out report`: `figures/{HEADLINE}.svg`."
-    )
+def transfer() -> str:
+    """The figure of a number that crosses a line, and what it says."""
+    found = transfer_part.read(TRANSFER)
+    if found is None:
+        return f"{NOT_MEASURED}: `python benchmarks/transfer.py` measures what it shows."
+    alternative = f"{transfer_part.NAME}: error against distance, by method"
+    return f"![{alternative}](docs/images/transfer.svg)\n\n{transfer_part.sentences(found)}"
 
 
 def _table(found: Results | None, name: str) -> TableResults | None:
@@ -151,13 +163,16 @@ def _table(found: Results | None, name: str) -> TableResults | None:
 
 def speed() -> str:
     """How many times longer and larger PyG is than this package, by case."""
-    rows = []
+    rows, least = [], []
     for name, case in read_bench(BENCH).cases.items():
         ways = case.points[0].ways
         ours = ways.get("adgn", WayRecord())
         if len(case.points) > 1 or case.quick or not ours.seconds or "pyg" not in ways:
             continue
         documented, best = [ways["pyg"]], [ways[way] for way in BEST_OF if way in ways]
+        times = [way.seconds for way in best if way.seconds is not None]
+        if times:
+            least.append(min(times) / ours.seconds)
         rows.append(
             [
                 name,
@@ -172,8 +187,9 @@ def speed() -> str:
         *("case", "adgn", "PyG as documented: × time", "PyG at its best: × time"),
         *("PyG as documented: × memory", "PyG at its best: × memory"),
     ]
+    said = f"PyG at its best takes {min(least):.1f} to {max(least):.1f} times as long.\n\n"
     return (
-        f"{markdown_table(head, rows)}\n"
+        f"{said if least else ''}{markdown_table(head, rows)}\n"
         "Made by `adgn bench`. At its best: the better of PyG's layer on a prebuilt CSR adjacency "
         "with dense or sparse features. Machine, versions and all measurements: "
         "[Performance](docs/performance.md)."
@@ -233,12 +249,13 @@ def main() -> None:
         print(page(found), end="")
         return
     # All of it is made before anything is written: an error leaves the documents as they are.
-    front, text, drawn = (
-        readme(README.read_text(encoding="utf-8"), found),
-        page(found),
-        images(found),
-    )
-    README.write_text(front, encoding="utf-8")
+    fronts = {
+        place: front(place.read_text(encoding="utf-8"), found, place, docs)
+        for place, docs in ((README, "docs/"), (HOME, ""))
+    }
+    text, drawn = page(found), images(found)
+    for place, content in fronts.items():
+        place.write_text(content, encoding="utf-8")
     PAGE.write_text(text, encoding="utf-8")
     for path in IMAGES.glob("results-*.svg"):
         if path.name not in drawn:

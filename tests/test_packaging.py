@@ -72,7 +72,15 @@ def test_the_source_distribution_has_all_that_is_needed_to_build_test_and_docume
         inside = {member.name.partition("/")[2] for member in opened if member.isfile()}
     expected = {name for name in files_below(tree, *FOLDERS) if not name.endswith(".so")}
     assert expected - inside == set()
-    single = {"CHANGELOG.md", "LICENSE", "Makefile", "README.md", "conftest.py"}
+    single = {
+        "CHANGELOG.md",
+        "CITATION.cff",
+        "CONTRIBUTING.md",
+        "LICENSE",
+        "Makefile",
+        "README.md",
+        "conftest.py",
+    }
     single |= {"constraints.txt", "zensical.toml", "pyproject.toml", "setup.py"}
     assert single - inside == set()
     assert not [name for name in inside if name.endswith((".so", ".pyc"))]

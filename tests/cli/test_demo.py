@@ -13,6 +13,7 @@ def test_transfer_prints_a_table_and_draws_a_picture(tmp_path):
     )
     assert result.exit_code == 0, result.output
     lines = [line.split() for line in result.stdout.splitlines()]
+    assert sum(line[:1] == ["GCN,"] for line in lines) == 2  # that with residual and norm
     rows = [line[:3] for line in lines if line[:1] in (["A-DGN"], ["GCN"])]
     assert rows == [
         [model, distance, layers]

@@ -3,7 +3,9 @@
 `make docs` sets ADGN_SITE to its folder; without it there is nothing to look at.
 """
 
+import importlib
 import os
+import re
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
@@ -12,7 +14,10 @@ from threading import Thread
 
 import pytest
 
+import adgn
+
 SCHEMES = ("light", "dark")
+PACKAGES = [name for name in adgn.__all__ if hasattr(getattr(adgn, name), "__all__")]
 PAGES = ("index.html", "results.html", "probe.html")
 
 
@@ -73,6 +78,22 @@ def test_no_page_asks_another_host_or_complains(open_page, site, address):
     page.wait_for_load_state("networkidle")
     assert page.elsewhere == []
     assert page.complaints == []
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_public_name_has_its_entry(site, package):
+    text = "".join(path.read_text(encoding="utf-8") for path in (site / "api").glob("*.html"))
+    entries = set(re.findall(r'id="(adgn[\w.]*)"', text))
+    names = importlib.import_module(f"adgn.{package}").__all__
+    # A function whose module has its name is found there.
+    places = {name: {f"adgn.{package}.{name}", f"adgn.{package}.{name}.{name}"} for name in names}
+    assert [name for name, found in places.items() if not found & entries] == []
+
+
+def test_every_name_of_the_package_itself_is_listed(site):
+    text = (site / "api" / "adgn.html").read_text(encoding="utf-8")
+    listed = {name.removeprefix("adgn.") for name in re.findall(r"<code>([\w.]+)</code>", text)}
+    assert set(adgn.__all__) - listed == set()
 
 
 @pytest.mark.parametrize("name", ["maths.html", "models.html", "api/nn.html"])

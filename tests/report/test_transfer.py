@@ -10,6 +10,7 @@ def outcome(model: str, distance: int, error: float) -> TransferOutcome:
         distance=distance,
         num_layers=2 * distance,
         error=error,
+        validation=error,
         constant=0.33,
         gradient=torch.linspace(1, 2, 2 * distance),
         epochs=1,

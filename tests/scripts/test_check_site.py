@@ -1,6 +1,8 @@
 """What the check of the built site finds, and what it leaves alone."""
 
 import pytest
+
+pytest.importorskip("tomllib")
 from scripts.check_site import not_in_navigation, problems
 
 HEAD = '<html><head><link rel="stylesheet" href="style.css"></head><body>'

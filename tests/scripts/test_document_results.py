@@ -10,7 +10,7 @@ from adgn.report import collect, read_results
 from tests.report.sample import TABLES, build_results, heterophily_table, trees_table
 
 ROOT = Path(__file__).resolve().parents[2]
-MARKS = ("headline", "figure", "speed")
+MARKS = ("headline", "transfer", "speed")
 
 
 @pytest.fixture
@@ -27,28 +27,31 @@ def test_the_documents_are_what_the_results_say(script):
     found = script.results()
     state = script.ABSENT if found is None else "results/reproduction is there"
     wrong = f"{state}; run `python scripts/document_results.py --write`"
-    text = script.README.read_text(encoding="utf-8")
-    assert text == script.readme(text, found), wrong
+    for place, docs in ((script.README, "docs/"), (script.HOME, "")):
+        text = place.read_text(encoding="utf-8")
+        assert text == script.front(text, found, place, docs), wrong
     page = script.PAGE.read_text(encoding="utf-8")
     assert page == script.page(found), wrong
     drawn = script.images(found)
-    there = {p.name: p.read_text(encoding="utf-8") for p in script.IMAGES.glob("results-*.svg")}
+    there = {p.name: p.read_text(encoding="utf-8") for p in script.IMAGES.glob("*.svg")}
     assert there == drawn, wrong
     if found is None:  # then the pages must say so
         assert page.startswith(f"# Results\n\n{script.NOT_MEASURED}.")
-        assert text.count(script.NOT_MEASURED) == 2, wrong
+        assert text.count(script.NOT_MEASURED) == 1, wrong
 
 
 @pytest.fixture
 def sampled(script, tmp_path, monkeypatch):
     """The script on results that a test made, writing into a folder of its own."""
     collect(build_results(tmp_path / "laptop"), tmp_path / "reproduction")
-    for name in ("RESULTS", "PAGE", "README", "IMAGES"):
+    for name in ("RESULTS", "PAGE", "README", "HOME", "IMAGES", "TRANSFER"):
         place = tmp_path / {"RESULTS": "reproduction"}.get(name, name.lower())
         monkeypatch.setattr(script, name, place)
     script.IMAGES.mkdir()
     marks = "".join(f"<!-- results:{n} -->\n<!-- /results:{n} -->\n" for n in MARKS)
-    script.README.write_text(f"before\n{marks}after\n")
+    for place in (script.README, script.HOME):
+        place.write_text(f"before\n{marks}after\n")
+    script.TRANSFER.write_text((ROOT / "results" / "transfer.json").read_text())
     return script
 
 
@@ -56,9 +59,13 @@ def test_writing_all_parts_and_again_changes_nothing(sampled, monkeypatch):
     monkeypatch.setattr("sys.argv", ["document_results.py", "--write"])
     sampled.main()
     readme, page = sampled.README.read_text(), sampled.PAGE.read_text()
-    assert readme.startswith("before\n<!-- results:headline -->\n|  | diameter |")
+    assert readme.startswith("before\n<!-- results:headline -->\nLowest log10 of the mean squared")
+    assert "\n|  | diameter |" in readme
     assert "(−0.519 ± 0.181)" in readme
-    assert "\n![Graph property prediction: " in readme
+    assert "](docs/images/transfer.svg)" in readme
+    home = sampled.HOME.read_text()
+    assert "](images/transfer.svg)" in home
+    assert "docs/" not in home
     point = read(sampled.BENCH).cases["physics"].points[0].ways
     ratio = f"{point['pyg'].seconds / point['adgn'].seconds:.1f}"
     (line,) = [line for line in readme.splitlines() if line.startswith("| physics |")]
@@ -68,7 +75,7 @@ def test_writing_all_parts_and_again_changes_nothing(sampled, monkeypatch):
         assert f"## {title}\n" in page
     for name in re.findall(r"\(images/(.*?)\)", page):
         assert (sampled.IMAGES / name).read_text().startswith("<svg ")
-    assert len(list(sampled.IMAGES.iterdir())) == len(TABLES)
+    assert len(list(sampled.IMAGES.iterdir())) == len(TABLES) + 1
     sampled.main()
     assert (sampled.README.read_text(), sampled.PAGE.read_text()) == (readme, page)
 
@@ -96,25 +103,32 @@ def test_any_experiments_are_enough(script, tmp_path):
     assert "## Not measured yet\n\nThe experiments `property`, `property-time`" in page
     assert "Where a cell has fewer runs than planned" not in page
     assert script.headline(found).startswith("Not measured yet: `adgn reproduce property`")
-    assert script.figure(found).startswith("Not measured yet: `adgn reproduce property`")
-    assert set(script.images(found)) == {"results-heterophily.svg", "results-trees.svg"}
+    names = {"results-heterophily.svg", "results-trees.svg", "transfer.svg"}
+    assert set(script.images(found)) == names
 
 
 def test_without_results_all_parts_say_so(sampled, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["document_results.py", "--write"])
     sampled.main()
     shutil.rmtree(sampled.RESULTS)
+    sampled.TRANSFER.unlink()
     sampled.main()
     assert sampled.README.read_text().count("Not measured yet: ") == 2
     assert sampled.PAGE.read_text().startswith("# Results\n\nNot measured yet.")
-    assert list(sampled.IMAGES.iterdir()) == []
+    assert [path.name for path in sampled.IMAGES.iterdir()] == ["transfer.svg"]  # not its own
     assert "results/reproduction is not there" in capsys.readouterr().err
 
 
 def test_a_place_that_is_missing_is_named(sampled):
-    with pytest.raises(ValueError, match=r"has no place <!-- results:figure --> …"):
-        sampled.readme(sampled.README.read_text().replace("figure", "speed"), None)
-    with pytest.raises(ValueError, match=r"has a place for figures; there are headline, figure"):
-        sampled.readme(sampled.README.read_text().replace("figure", "figures"), None)
-    with pytest.raises(ValueError, match=r"has no place <!-- results:figure --> …"):
-        sampled.readme(sampled.README.read_text().replace("/results:figure", ""), None)
+    def front(old, new):
+        text = sampled.README.read_text().replace(old, new)
+        return sampled.front(text, None, sampled.README, "docs/")
+
+    with pytest.raises(ValueError, match=r"has no place <!-- results:transfer --> …"):
+        front("transfer", "speed")
+    with pytest.raises(
+        ValueError, match=r"has a place for transfers; there are headline, transfer"
+    ):
+        front("transfer", "transfers")
+    with pytest.raises(ValueError, match=r"has no place <!-- results:transfer --> …"):
+        front("/results:transfer", "")

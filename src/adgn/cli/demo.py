@@ -112,7 +112,7 @@ def transfer(
     epochs: Annotated[int, Option(min=1, help="Passes over the train lines.")] = 10,
     seed: Annotated[int, Option(min=0, help="Seed of weights and data.")] = 0,
 ) -> None:
-    """A number put on one end of a line must be reported at the other: A-DGN and GCN."""
+    """A number put on one end of a line must be reported at the other: A-DGN and two GCNs."""
     from adgn.cli.training_progress import show_training
     from adgn.experiments.transfer import DISTANCES, run_transfer
     from adgn.report.transfer import TRANSFER_COLUMNS, transfer_figure, transfer_rows

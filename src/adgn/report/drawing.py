@@ -19,7 +19,7 @@ from adgn.report.numbers import tick
 
 WIDTH, SMALL = 340, (220, 132)  # all lengths in points, which are the units of the SVG
 STEP = 21  # between two lines of dots
-LONGEST, WORD = 22, 10  # characters of a name before it is shortened, and of "not finite"
+LONGEST = 22  # characters of a name before it is shortened
 CHARACTER = 7.6  # a wide estimate for a letter in any font: labels must not be cut off
 INK, MUTED, GROUND = LIGHT["ink"], LIGHT["muted"], LIGHT["ground"]
 PANEL = STYLE | {
@@ -162,11 +162,8 @@ def _draw_dots(axes: Axes, chart: DotChart) -> None:
     for x in marks:
         axes.axvline(x, **RULE)
     _number_x_axis(axes, marks)
-    word_at = low  # at the left, but not across the line of the reference
     if chart.reference is not None:
         axes.axvline(chart.reference, **REFERENCE)
-        if axes.transData.transform((chart.reference, 1))[0] - axes.bbox.x0 < CHARACTER * WORD:
-            word_at = chart.reference
     across = axes.get_yaxis_transform()
     for y, dot in zip(range(12, 12 + STEP * len(chart.dots), STEP), chart.dots, strict=True):
         _text(axes, _short(dot.label), (0, y), (-10, -4), across, ha="right", color=INK)
@@ -182,7 +179,30 @@ def _draw_dots(axes: Axes, chart: DotChart) -> None:
                 axes.plot(ends, [place] * 2, color=colour, linewidth=width)
             axes.plot(value.mean, place, linestyle="", color=colour, **style)
         if dot.word:
-            _text(axes, dot.word, (word_at, y), (5, 1), "data")
+            drawn = [value for value in (dot.published, dot.measured) if value is not None]
+            spans = [(v.mean, v.std or 0.0) for v in drawn if v.mean is not None]
+            lines = [] if chart.reference is None else [(chart.reference, 0.0)]
+            at = _free_place(axes, dot.word, [*spans, *lines])
+            _text(axes, dot.word, (0, y), (at, 1), across)
+
+
+def _free_place(axes: Axes, word: str, taken: Sequence[Point]) -> float:
+    """Where a word is not across a mark or line, in points from the left: as far left as it can.
+
+    `taken` are the places of marks with half their width, both in data.
+    """
+    room, width, aside = CHARACTER * len(word), axes.bbox.width, 6.0
+
+    def point(x: float) -> float:
+        # A logarithmic axis has no place for zero and less.
+        inside = min(max(x, axes.get_xlim()[0]), axes.get_xlim()[1])
+        return float(axes.transData.transform((inside, 1.0))[0] - axes.bbox.x0)
+
+    spans = [(point(x - half) - aside, point(x + half) + aside) for x, half in taken]
+    for start in sorted([5.0, *(end for _, end in spans)]):
+        if start + room <= width and all(start + room <= a or start >= b for a, b in spans):
+            return start
+    return width - room  # there is no free place: the right end, where least is drawn
 
 
 def _draw_points(axes: Axes, chart: ScatterChart) -> None:

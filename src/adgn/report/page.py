@@ -14,6 +14,7 @@ from adgn.report.drawing import chart_svg
 from adgn.report.grid import Grid, anchor, grids, time_grid
 from adgn.report.numbers import sentence
 from adgn.report.results import Results, TableResults
+from adgn.report.verdict import reduced_budget, verdict
 
 
 def html_page(results: Results) -> str:
@@ -45,6 +46,11 @@ def html_page(results: Results) -> str:
         theme=theme_css(),
         source=results.folder.name or str(results.folder),
         facts=_facts(results),
+        reasons={
+            anchor(cell): reduced_budget(table, cell)
+            for table in results.tables
+            for cell in table.cells.values()
+        },
         sections=[_section(table) for table in results.tables],
     )
 
@@ -99,6 +105,7 @@ def _section(table: TableResults) -> dict[str, Any]:
     drawn = depth_charts(table) if depth else dot_charts(table)
     return {
         "table": table,
+        "verdict": verdict(table),
         "progress": progress_text(table),
         "grids": [(grid, _widths(grid)) for grid in found],
         "legend": " ".join(legend),

@@ -6,7 +6,6 @@ from matplotlib.figure import Figure
 
 from adgn._util.figures import line_style
 from adgn.experiments.transfer import TransferOutcome
-from adgn.nn import model_spec
 
 TRANSFER_COLUMNS = (
     *("model", "distance", "layers", "test error", "constant answer", "arrived?"),
@@ -18,7 +17,7 @@ def transfer_rows(outcomes: Sequence[TransferOutcome]) -> list[list[str]]:
     """One row per outcome, in the order of `TRANSFER_COLUMNS`."""
     return [
         [
-            model_spec(outcome.model).title,
+            outcome.title,
             str(outcome.distance),
             str(outcome.num_layers),
             f"{outcome.error:.2g}",
@@ -37,8 +36,8 @@ def transfer_figure(outcomes: Sequence[TransferOutcome]) -> Figure:
     models = list(dict.fromkeys(outcome.model for outcome in outcomes))
     deepest = max(outcome.num_layers for outcome in outcomes)
     for index, model in enumerate(models):
-        style = line_style(index) | {"label": model_spec(model).title}
         mine = [outcome for outcome in outcomes if outcome.model == model]
+        style = line_style(index) | {"label": mine[0].title}
         error.plot([o.distance for o in mine], [o.error for o in mine], **style)
         style["marker"] = ""
         for outcome in mine:

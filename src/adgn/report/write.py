@@ -14,6 +14,7 @@ from adgn.report.latex import latex_grid
 from adgn.report.markdown import escape_markdown, markdown_grid
 from adgn.report.page import html_page, progress_text
 from adgn.report.results import ReportError, Results, TableResults
+from adgn.report.verdict import verdict
 from adgn.training.checkpoint import write_atomically
 from adgn.training.errors import RunError
 
@@ -74,6 +75,7 @@ def markdown_report(table: TableResults, level: int = 1) -> str:
     parts = [f"{'#' * level} {escape_markdown(experiment.title)}"]
     if experiment.summary:
         parts.append(escape_markdown(experiment.summary))
+    parts.append(f"**In short:** {escape_markdown(verdict(table))}")
     parts.append(escape_markdown(progress_text(table)))
     parts += [markdown_grid(grid).rstrip() for grid in grids(table)]
     if experiment.notes:
