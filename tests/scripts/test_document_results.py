@@ -60,7 +60,7 @@ def test_writing_all_parts_and_again_changes_nothing(sampled, monkeypatch):
     sampled.main()
     readme, page = sampled.README.read_text(), sampled.PAGE.read_text()
     assert readme.startswith("before\n<!-- results:headline -->\nLowest log10 of the mean squared")
-    assert "\n|  | diameter |" in readme
+    assert "\n| method | diameter |" in readme
     assert "(−0.519 ± 0.181)" in readme
     assert "](docs/images/transfer.svg)" in readme
     home = sampled.HOME.read_text()

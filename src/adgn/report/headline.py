@@ -26,7 +26,7 @@ def headline_table(results: Results, experiment: str = "property") -> str:
         >>> from adgn.report import read_results
         >>> results = read_results(Path("results/reproduction"))  # those of this project
         >>> print(headline_table(results))
-        |  | diameter (published as “Diameter”) | ...
+        | method | diameter (published as “Diameter”) | ...
     """
     tables = {table.experiment.name: table for table in results.tables}
     if experiment not in tables:
@@ -43,7 +43,7 @@ def headline_table(results: Results, experiment: str = "property") -> str:
         if begun or main.role == "constant":
             places = (_place(block, index) for index in range(len(grid.heads)))
             rows.append([escape_markdown(main.label), *places])
-    head = ["", *map(markdown_head, grid.heads)]
+    head = ["method", *map(markdown_head, grid.heads)]
     return f"{markdown_table(head, rows)}\n{_legend(table)}\n"
 
 
