@@ -66,8 +66,8 @@ class PyGNetwork(nn.Module):
 
     def forward(self, x: Tensor, edge_index: Any, *edge_weight: Tensor) -> Tensor:
         """The outputs of all nodes."""
-        states = self.conv(self.encoder(x), edge_index, *edge_weight)
-        output: Tensor = self.readout(states)  # type: ignore[misc]
+        states = self.conv(self.encoder(x), edge_index, *edge_weight)  # type: ignore[misc]
+        output: Tensor = self.readout(states)
         return output
 
 
