@@ -96,8 +96,8 @@ def test_every_experiment_is_in_the_list():
     for name in ("property", "property-time", "benchmarks", "heterophily", "trees", "depth"):
         assert f"{name}: " in printed
     laptop = [line for line in printed.splitlines() if line.startswith("laptop")]
-    assert "the paper's grid, successive halving" in laptop[0]
-    assert laptop[1].split()[:4] == ["laptop", "52", "5328", "208"]
+    assert "16 of 192 configurations" in laptop[0]
+    assert laptop[1].split()[:4] == ["laptop", "52", "1104", "208"]
 
 
 def test_the_list_tells_the_hours_that_are_used_and_left(tmp_path):

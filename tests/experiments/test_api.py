@@ -84,6 +84,11 @@ def test_a_cell_has_what_its_runs_say(here, tmp_path):
         "std": 0.1003,
         "row": "A-DGN ws",
         "column": "Eccentricity",
+        "source": "the A-DGN paper",
+        "differences": [
+            "Stopping: published, at most 1500 epochs, patience 100 on the validation error; here, "
+            "at most 2 epochs, patience 100 on the validation error."
+        ],
     }
     assert cell.search.how.startswith("random search, 2 of 12 configurations")
     assert cell.curve.epochs == (1, 2)

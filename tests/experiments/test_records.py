@@ -19,17 +19,29 @@ def test_committed_results_are_read_and_written_unchanged(tmp_path):
     for file in files:
         write_record(tmp_path / "copy", read_record(file, kinds.get(file.name, Cell), ValueError))
         written, there = (json.loads(path.read_text()) for path in (tmp_path / "copy", file))
-        assert written == there, file
-        assert [*written] == [*there], file
+        assert kept(there, written) == there, file
+        assert [key for key in written if key in there] == [*there], file
 
 
-def test_committed_cells_are_measured_again_only_where_another_grid_is_searched():
+def kept(there, written):
+    """What is written, without the fields that records have got since."""
+    if isinstance(there, dict):
+        return {key: kept(value, written[key]) for key, value in there.items()}
+    if isinstance(there, list):
+        return [kept(*pair) for pair in zip(there, written, strict=True)]
+    return written
+
+
+def test_committed_cells_are_measured_again_only_where_another_search_is_made():
     same = 0
     for file in CELLS:
         cell = read_record(file, Cell, ValueError)
         plan = plan_cell(cell.experiment, cell.row, cell.column, cell.budget)
         searched = {} if cell.search is None else cell.search.space
         alike = json.loads(json.dumps(searched)) == json.loads(json.dumps(plan.space or {}))
+        way = plan.budget.search
+        if alike and cell.search is not None and way is not None:
+            alike = (way.prune == "halving") == ("halving" in cell.search.how)
         assert (cell.fingerprint == plan.fingerprint) == alike, file
         if alike:
             same += 1

@@ -66,7 +66,7 @@ def test_normalised_accuracy_is_in_the_cell(tmp_path):
 
 def test_a_search_by_halving_goes_on_after_a_stop(tmp_path, monkeypatch):
     budget = BUDGETS["smoke"]["property"]
-    search = Search(space="paper", prune="halving", most={"model.num_layers": 5})
+    search = Search(space="paper", prune="halving", least={"gcn": {"model.num_layers": 10}})
     changed = type(budget)(**{**vars(budget), "search": search})
     monkeypatch.setitem(BUDGETS["smoke"], "property", changed)
     monkeypatch.setenv("ADGN_DATA", str(tmp_path / "data"))

@@ -69,6 +69,7 @@ class PublishedProtocol:
 
 
 _OWN = "the A-DGN paper"
+_LATER = "later papers, each named with its numbers"
 _YAN = "Yan et al. (2022), quoted"
 _TOPPING = "Topping et al. (2022), quoted"
 _ALON = "Alon and Yahav (2021), quoted"
@@ -106,6 +107,10 @@ _TABLES: Mapping[str, tuple[_Shared, _Rows]] = {
                 stopping=Stopping(1500, 100, "log10_mse_paper"),
             ),
         ),
+        {},
+    ),
+    "graph_property_prediction_later": (
+        (_LATER, Conditions(direction="any", splits="generated")),
         {},
     ),
     "graph_property_prediction_seconds_per_epoch": (

@@ -104,6 +104,12 @@ class GeomGCNPropagation(GraphConvolution, nn.Module):
         self, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None
     ) -> Tensor:
         """The states after the last layer."""
+        return self.trajectory(x, edge_index, edge_weight)[-1]
+
+    def trajectory(
+        self, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None
+    ) -> list[Tensor]:
+        """`x` and the states after each layer; those between layers are nine times as wide."""
         operator = self.operator(x, edge_index, edge_weight)
         if not isinstance(operator, SparseOperator):
             raise ValueError(
@@ -116,15 +122,14 @@ class GeomGCNPropagation(GraphConvolution, nn.Module):
                 "weights of at least 0"
             )
         operators = Divisions.of(operator.pattern).operators(operator)
-        for number, weight in enumerate(self.weights):
-            if number > 0:
-                x = self.dropout(x)
+        states = [x]
+        for number, weight in enumerate(self.weights, start=1):
+            x = states[-1] if number == 1 else self.dropout(states[-1])
             sent = (x @ weight.transpose(0, 1).flatten(1)).split(self.channels, 1)
             heard = [one @ part.contiguous() for one, part in zip(operators, sent, strict=True)]
-            if number + 1 == len(self.weights):
-                return torch.stack(heard).mean(0)
-            x = torch.cat(heard, 1).relu()
-        raise AssertionError("there is at least one layer")
+            last = number == len(self.weights)
+            states.append(torch.stack(heard).mean(0) if last else torch.cat(heard, 1).relu())
+        return states
 
     def extra_repr(self) -> str:
         """Size and direction, for `repr`."""
@@ -135,8 +140,9 @@ class GeomGCNPropagation(GraphConvolution, nn.Module):
     "geomgcn",
     title="Geom-GCN (Isomap computed here)",
     paper="https://arxiv.org/abs/2002.05287",
-    rule=r"\mathbf{x}_u^\ell = \sigma\Big(\big\Vert_{i=1}^{9} \sum_{j \in \mathcal{N}_i(u)} "
-    r"\frac{w_{uj}}{\sqrt{d_u d_j}} \mathbf{W}_i \mathbf{x}_j^{\ell-1}\Big)",
+    rule=r"\mathbf{x}_u^\ell = \sigma\Big(\operatorname*{concat}_{i=1}^{9} "
+    r"\sum_{j \in \mathcal{N}_i(u)} \frac{w_{uj}}{\sqrt{d_u d_j}} "
+    r"\mathbf{W}_i \mathbf{x}_j^{\ell-1}\Big)",
     memory="9nd",
     time="81nd^2 + md",
     options=DiffusionOptions,
@@ -151,7 +157,7 @@ class GeomGCN(Model):
     r"""The [geometric graph convolutional network](https://arxiv.org/abs/2002.05287).
 
     $$
-    \mathbf{x}_u' = \sigma\left(\big\Vert_{i} \sum_{j \in \mathcal{N}_i(u)}
+    \mathbf{x}_u' = \sigma\left(\operatorname*{concat}_{i} \sum_{j \in \mathcal{N}_i(u)}
         \frac{w_{uj}}{\sqrt{d_u d_j}} \mathbf{W}_i \mathbf{x}_j\right)
     $$
 
