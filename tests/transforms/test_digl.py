@@ -73,7 +73,6 @@ def test_columns_sum_to_one_and_have_k_entries(graph, k, method):
     result = dense(DIGL(k=k, method=method)(EdgeGraph(edge_index, nodes)))
     np.testing.assert_allclose(result.sum(0), 1, rtol=1e-5)
     assert ((result > 0).sum(0) <= k).all()
-    assert (np.diag(result) >= 0).all()
 
 
 def test_the_largest_entries_stay():
