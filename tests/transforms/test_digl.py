@@ -96,6 +96,9 @@ def test_undirected_is_the_mean_of_both_directions():
     directed = dense(DIGL(k=4)(RANDOM))
     result = DIGL(k=4, undirected=True)(RANDOM)
     np.testing.assert_allclose(dense(result), (directed + directed.T) / 2, atol=1e-7)
+    heard = dense(result).sum(0)
+    np.testing.assert_allclose(heard, (1 + directed.sum(1)) / 2, rtol=1e-5)
+    assert np.abs(heard - 1).max() > 0.1
     assert result.is_symmetric
 
 
