@@ -9,6 +9,8 @@ import torch
 import adgn
 from adgn.data import Preprocessing
 from adgn.data.own.inputs import Inputs
+from adgn.estimators.members import notes_on_fa
+from adgn.estimators.ridge import RidgeModel
 from adgn.transforms import DIGL, SDRF, resolve_transforms
 from tests.estimators.graphs import many_graphs, two_groups
 
@@ -74,6 +76,18 @@ def test_what_was_done_is_noted():
     graph, _ = two_groups()
     model = adgn.NodeClassifier(transform="sdrf:iterations=2", **QUICK).fit(graph)
     assert any(note.startswith("2 edges added") for note in model.notes_)
+
+
+def test_it_is_noted_which_members_fa_does_not_reach():
+    graph, _ = two_groups()
+    model = adgn.NodeClassifier(transform="fa", settings={"loop": {"max_epochs": 1}}).fit(graph)
+    closed = [m.name for m in model.members_ if isinstance(m.model, RidgeModel)]
+    assert closed  # after one epoch networks are no match for them
+    (note,) = (note for note in model.notes_ if "'fa' has no effect" in note)
+    assert all(name in note for name in closed)
+    assert notes_on_fa(model.members_, inputs_of(graph, "undirected")) == []
+    network = adgn.NodeClassifier(transform="fa", **QUICK).fit(graph)
+    assert not any("no effect" in note for note in network.notes_)
 
 
 def test_whole_graphs_are_transformed_one_by_one():

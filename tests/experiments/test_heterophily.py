@@ -6,6 +6,7 @@ from adgn.experiments.heterophily import HETEROPHILIC, HETEROPHILY, REPAIRED
 from adgn.experiments.plan import plan_cell
 from adgn.tasks.protocols import conditions_of, published_protocol
 from adgn.tasks.published import published_tables
+from adgn.transforms import DIGL, resolve_transforms
 
 TABLE = "heterophilic_benchmarks"
 
@@ -67,6 +68,14 @@ def test_transforms_are_part_of_the_search_and_of_the_definition():
     plain = plan_cell("heterophily", "gcn", "texas", "laptop")
     assert "task.transform" not in plain.space
     assert plain.base.task.transform == []
+
+
+@pytest.mark.parametrize("key", ["digl", "digl-undirected"])
+def test_rows_of_digl_say_that_the_reference_normalises_again(key):
+    row = plan_cell("heterophily", key, "texas", "laptop").row
+    assert any("in the reference code it normalises them again" in note for note in row.notes)
+    transforms = [t for text in row.space["task.transform"] for t in resolve_transforms(text)]
+    assert [t.normalize for t in transforms if isinstance(t, DIGL)] == [False, False]
 
 
 def test_repaired_data_is_a_group_without_published_numbers():

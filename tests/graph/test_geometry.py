@@ -97,6 +97,24 @@ def test_what_would_not_fit_is_refused(monkeypatch):
     PlaneGeometry.of(pattern_of(both_ways((0, 1), (1, 2), (2, 3), (4, 5)), 9))
 
 
+def test_small_components_are_remembered_within_bounds():
+    kept = geometry._small_component
+    path = of_networkx(nx.path_graph(geometry._SMALL_COMPONENT))
+    first = PlaneGeometry.of(path)
+    before = kept.cache_info()
+    again = PlaneGeometry.of(path)
+    assert torch.equal(again.plane, first.plane) and torch.equal(again.near, first.near)
+    assert kept.cache_info().hits == before.hits + 1
+    PlaneGeometry.of(of_networkx(nx.path_graph(geometry._SMALL_COMPONENT + 1)))
+    assert kept.cache_info() == before._replace(hits=before.hits + 1)  # not looked up, not kept
+    # The most that one can take: all pairs are adjacent, and all are near.
+    nodes = geometry._SMALL_COMPONENT
+    ends = np.array(list(nx.complete_graph(nodes).edges), dtype=np.int32).T.tobytes()
+    plane, pairs = geometry._component(nodes, ends, nodes * (nodes - 1))
+    assert pairs.shape[1] == nodes * (nodes - 1)
+    assert (len(ends) + plane.nbytes + pairs.nbytes) * before.maxsize < 0.42e9
+
+
 def test_numpys_random_state_stays():
     before = np.random.get_state()[1].tolist()
     PlaneGeometry.of(of_networkx(nx.random_labeled_tree(250, seed=1)))

@@ -59,6 +59,8 @@ def test_settings_make_the_same_transform_again(name):
         ({"iterations": 3}, "has no name"),
         ("reverse:k=2", "reverse takes no settings"),
         ("digl:k=3,threshold=0.1", "two rules"),
+        ("reverse | digl:k=2, k=3", "'digl:k=2, k=3': 'k' is given more than once"),
+        ("digl:name=sdrf", "'name' is given more than once"),
     ],
 )
 def test_wrong_names_and_settings_are_told(given, message):

@@ -49,7 +49,7 @@ def test_gains_are_the_differences_of_curvatures(graph, data, kind):
     simple_graphs(),
     st.integers(1, 12),
     st.sampled_from([0.0, 20.0, None]),
-    st.sampled_from([None, 0.0, 0.5]),
+    st.sampled_from([None, -1.0, 0.0, 0.5]),
     st.integers(0, 5),
 )
 def test_the_lowest_curvature_is_never_worse(graph, iterations, temperature, above, seed):
@@ -76,14 +76,31 @@ def test_a_bottleneck_gets_edges_across():
 
 
 def test_removal_takes_the_most_curved_edge():
-    # The cliques are the most curved part; nothing is left to be added in K4 and its edges go.
-    complete = graph_of(networkx.complete_graph(4))
-    result = SDRF(iterations=1, remove_above=1.0)(complete)
-    assert result.report["sdrf.added"] == 0
-    assert result.report["sdrf.removed"] in (0, 1)
-    kept = SDRF(iterations=1, remove_above=5.0)(complete)
-    assert torch.equal(kept.edge_index, complete.edge_index)
+    # Two triangles that share 0–1, whose curvature is 4/3; their other edges have 5/6. The lone
+    # edge 4–5 has the lowest, 0: no pair can be joined around it, and without 0–1 it is the lowest
+    # still, so that the removal is not undone.
+    given_graph = EdgeGraph(torch.tensor([[0, 0, 0, 1, 1, 4], [2, 1, 3, 2, 3, 5]]), 6)
+    values = balanced_forman_curvature(given_graph.edge_index, 6)
+    torch.testing.assert_close(values, torch.tensor([5, 8, 5, 5, 5, 0], dtype=values.dtype) / 6)
+    result = SDRF(iterations=1, remove_above=0.5)(given_graph)
+    assert result.edge_index.t().tolist() == [[0, 2], [0, 3], [1, 2], [1, 3], [4, 5]]
+    assert (result.report["sdrf.added"], result.report["sdrf.removed"]) == (0, 1)
+    # The square that is left has a curvature of 1, which is not above the threshold.
+    until_the_end = SDRF(iterations=5, remove_above=1.0)(given_graph)
+    assert torch.equal(until_the_end.edge_index, result.edge_index)
+    assert until_the_end.report["sdrf.iterations"] == 1
+    kept = SDRF(iterations=1, remove_above=1.5)(given_graph)
+    assert torch.equal(kept.edge_index, given_graph.edge_index)
     assert kept.report["sdrf.iterations"] == 0  # it ended: nothing was added or removed
+
+
+@pytest.mark.parametrize("curvature", ["definition", "released"])
+def test_the_last_edge_is_never_removed(curvature):
+    pair = EdgeGraph(torch.tensor([[0], [1]]), 2)
+    result = SDRF(iterations=3, remove_above=-1.0, curvature=curvature)(pair)
+    assert torch.equal(result.edge_index, pair.edge_index)
+    assert result.report["sdrf.removed"] == 0
+    assert result.report["sdrf.minimum_after"] == result.report["sdrf.minimum_before"]
 
 
 def test_one_seed_one_graph_and_the_global_state_is_left_alone():

@@ -30,7 +30,7 @@ from adgn.estimators.candidates import (
 )
 from adgn.estimators.explanation import Explanation, explain_row
 from adgn.estimators.folder import save_model
-from adgn.estimators.members import averaged, calibrated, greedy_weights
+from adgn.estimators.members import averaged, calibrated, greedy_weights, notes_on_fa
 from adgn.estimators.ridge import quick_probe
 from adgn.estimators.rows import (
     as_graph,
@@ -315,7 +315,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
         self.inputs_ = problem.inputs
         self.n_features_in_ = problem.inputs.x.size(1)
         self.reading_ = reading_of(graph, self.preprocessing_, problem.encoder)
-        self.notes_ = (*graph.notes, *problem.notes)
+        self.notes_ = (*graph.notes, *problem.notes, *notes_on_fa(self.members_, problem.inputs))
         if self.kind == "classification":
             self.classes_ = np.asarray(problem.encoder.classes)
         kept = [o for o, weight in zip(outputs, weights, strict=True) if weight > 0]

@@ -122,6 +122,25 @@ def calibrated(member: Member, outputs: Tensor, y: Tensor) -> Member:
     return replace(member, temperature=best)
 
 
+def notes_on_fa(members: Sequence[Member], inputs: Inputs) -> list[str]:
+    """A note on the closed-form members where the last layer is to be on the complete graph.
+
+    Example:
+        >>> from adgn.data import Graph, Preprocessing
+        >>> graph = Graph.from_arrays([[0.0]] * 2, [[0], [1]])
+        >>> network = Member("mlp", NetworkModel(build_model("mlp", 1, 1, 2, 1), "in"))
+        >>> notes_on_fa([network], Inputs.of(graph, Preprocessing.fit(graph)))
+        []
+    """
+    closed = [member.name for member in members if isinstance(member.model, RidgeModel)]
+    if not closed or not inputs.fully_adjacent:
+        return []
+    return [
+        f"transform='fa' has no effect on {', '.join(closed)}: closed-form models have no layers, "
+        "and so no last one"
+    ]
+
+
 def averaged(outputs: Sequence[Tensor], weights: Sequence[float], quality: Quality) -> Tensor:
     """The weighted mean, in double precision, of probabilities or of values.
 

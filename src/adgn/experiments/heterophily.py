@@ -19,6 +19,10 @@ SELF_TERM = (
     "The last layer hears the mean of all nodes and the node itself; in the released code it hears "
     "the sum of all nodes alone, so that all nodes get the same answer."
 )
+AS_THEY_ARE = (
+    "The GCN takes the weights as they are; in the reference code it normalises them again and "
+    "adds self loops."
+)
 
 
 def _quoted_method(model: str, direction: Direction | None) -> Row:
@@ -72,12 +76,19 @@ ROWS = (
     _quoted_method("mlp", None),
     _rewired("fa", "FA", "out", "fa", note=SELF_TERM),
     # What a node hears of the diffused matrix is its column, which sums to 1.
-    _rewired("digl", "DIGL", "in", *(f"reverse | digl:alpha={a},k=32" for a in (0.15, 0.05))),
+    _rewired(
+        "digl",
+        "DIGL",
+        "in",
+        *(f"reverse | digl:alpha={a},k=32" for a in (0.15, 0.05)),
+        note=AS_THEY_ARE,
+    ),
     _rewired(
         "digl-undirected",
         "DIGL + Undirected",
         "in",
         *(f"digl:alpha={a},k=32,undirected=true" for a in (0.15, 0.05)),
+        note=f"{AS_THEY_ARE} Those that a node hears are not 1 in sum.",
     ),
     _rewired("sdrf", "SDRF", "out", *(f"sdrf:iterations={n}" for n in (20, 100))),
     _rewired(

@@ -13,6 +13,8 @@ from adgn.graph.operator import SparsePattern
 
 # All distances between the nodes of a component are held at once, a few times: 0.5 GB each.
 MAX_COMPONENT = 8192
+# Up to here components are remembered. One takes at most 50 kB, all that are kept 0.4 GB.
+_SMALL_COMPONENT = 64
 _DIGITS = 9  # of coordinates; what is below is rounding, and would decide on which side a node is
 
 
@@ -80,7 +82,8 @@ class PlaneGeometry:
                 continue
             ends = np.unique(np.sort(own, axis=0), axis=1)
             members = by_component[first[number] : first[number + 1]]
-            plane[members], pairs = _component(int(size), ends.tobytes(), own.shape[1])
+            place_nodes = _small_component if size <= _SMALL_COMPONENT else _component
+            plane[members], pairs = place_nodes(int(size), ends.tobytes(), own.shape[1])
             near.append(members[pairs])
         device = csr.col.device
         return cls(
@@ -89,7 +92,6 @@ class PlaneGeometry:
         )
 
 
-@lru_cache(maxsize=2**14)  # graphs of a data set come back in every batch
 def _component(nodes: int, ends: bytes, count: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """Places of a connected component's nodes, and its near pairs; `count` are its edges."""
     from scipy.sparse import coo_array
@@ -107,8 +109,12 @@ def _component(nodes: int, ends: bytes, count: int) -> tuple[NDArray[Any], NDArr
     wanted = min((count + 1) // 2, len(apart))  # each pair counts in both directions
     radius = np.partition(apart, wanted - 1)[wanted - 1]
     one, two = (part[apart <= radius] for part in upper)
-    pairs = np.stack([np.concatenate([one, two]), np.concatenate([two, one])])
+    pairs = np.stack([np.concatenate([one, two]), np.concatenate([two, one])]).astype(np.int32)
     return plane, pairs[:, np.lexsort(pairs[::-1])]
+
+
+# Small graphs of a data set come back in every batch; a large one is remembered with its pattern.
+_small_component = lru_cache(maxsize=2**13)(_component)
 
 
 def _oriented(plane: NDArray[Any]) -> NDArray[Any]:

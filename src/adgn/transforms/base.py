@@ -223,6 +223,10 @@ def _from_text(text: str) -> Transform:
                 f"transform={text.strip()!r}: {part.strip()!r} is not key=value; write, for "
                 "example, sdrf:iterations=20,seed=3"
             )
+        if key.strip() in settings:
+            raise ValueError(
+                f"transform={text.strip()!r}: {key.strip()!r} is given more than once; give it once"
+            )
         settings[key.strip()] = _value(value.strip())
     return _from_settings(settings)
 

@@ -35,11 +35,13 @@ class DIGL(Transform):
     $$
 
     Of each column the $k$ largest entries, or all entries of at least `threshold`, stay, divided by
-    their sum. With `undirected` the result is $(\mathbf{S} + \mathbf{S}^\top) / 2$ of that.
+    their sum: the weights that a node hears are 1 in sum. With `undirected` the result is
+    $(\mathbf{S} + \mathbf{S}^\top) / 2$ of that, and what node $j$ hears is
+    $(1 + \sum_i S_{ji}) / 2$ in sum, which in general is not 1.
 
-    The weights that a node hears are 1 in sum already. So the method that follows takes them as
-    they are, in place of the operator that it would make, with no second normalisation and no
-    further self loops; `normalize=True` leaves the weights to its normalisation.
+    In both cases the method that follows takes the weights as they are, in place of the operator
+    that it would make, with no second normalisation and no further self loops; `normalize=True`
+    leaves the weights to its normalisation.
 
     Up to 5,000 nodes the matrix is solved for, dense. Above, columns are worked out in blocks by
     the power series of $\hat{\mathbf{A}}$, whose truncation changes no entry by more than

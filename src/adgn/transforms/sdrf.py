@@ -40,7 +40,8 @@ class SDRF(Transform):
     nothing was added or removed.
 
     The result is the last of the states whose lowest curvature is the highest that was seen, so it
-    is never below that of the given graph. `report` says how many edges were added and removed.
+    is never below that of the given graph. A state without edges has no curvature and is never the
+    result. `report` says how many edges were added and removed.
 
     Curvature is that of the graph without directions, see
     [`balanced_forman_curvature`][adgn.transforms.balanced_forman_curvature]; self loops have no
@@ -330,7 +331,9 @@ class _Best:
 
     def see(self, flow: RicciFlow) -> None:
         """Keeps the state if it is no worse. Arrays are replaced at each change, never written."""
-        lowest = float(flow.values.min(initial=np.inf))
+        if not len(flow.values):  # nothing is left whose curvature could be compared
+            return
+        lowest = float(flow.values.min())
         if lowest >= self.lowest:
             self.lowest, self.keys, self.directions = lowest, flow.graph.keys, flow.directions
 
