@@ -79,7 +79,11 @@ def rows(section: type[BaseModel], prefix: str, without: tuple[str, ...] = ()) -
         if key in without:
             continue
         kind = schema_type(schema["properties"][key], schema.get("$defs", {}))
-        default = "required" if field.is_required() else shown(field.get_default())
+        default = (
+            "required"
+            if field.is_required()
+            else shown(field.get_default(call_default_factory=True, validated_data={}))
+        )
         meaning = (field.description or "").replace("|", "&#124;")
         found.append([f"`{prefix}{key}`", kind.replace("|", "&#124;"), default, meaning])
     return found
