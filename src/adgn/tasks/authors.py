@@ -1,7 +1,8 @@
 """What the authors of methods that the A-DGN paper quotes or names chose for heterophilic graphs.
 
 Of each method a grid with its authors' settings in it, a smaller one with those of the graph in
-question, and where the values come from. All of them are kept in one form, that of `adgn.tasks.spaces`.
+question, and where the values come from. All of them are kept in one form, that of
+`adgn.tasks.spaces`.
 """
 
 from collections.abc import Mapping
