@@ -78,6 +78,24 @@ def test_rows_of_digl_say_that_the_reference_normalises_again(key):
     assert [t.normalize for t in transforms if isinstance(t, DIGL)] == [False, False]
 
 
+@pytest.mark.parametrize("budget", ["laptop", "paper"])
+def test_a_gcn_after_a_transform_has_two_layers(budget):
+    rewired = [row for row in HETEROPHILY.rows if "transform" in row.settings.get("task", {})]
+    assert {row.key for row in rewired} > {"fa", "digl", "sdrf"}
+    for row in rewired:
+        space = plan_cell("heterophily", row.key, "texas", budget).space
+        assert space["model.num_layers"] == [2], row.key
+
+
+def test_notes_of_sdrf_say_what_it_does():
+    directed, undirected = (
+        " ".join(HETEROPHILY.row(key).notes) for key in ("sdrf", "sdrf-undirected")
+    )
+    assert "curvature ignores the directions" in directed
+    assert "the highest that was seen" in directed
+    assert "the highest that was seen" in undirected
+
+
 def test_repaired_data_is_a_group_without_published_numbers():
     assert {column.key for column in REPAIRED} == {n for n, e in NODE_DATASETS.items() if e.file}
     assert {column.group for column in REPAIRED} == {"repaired data"}

@@ -13,6 +13,7 @@ from adgn.tasks.protocols import (
     protocol_sentence,
     published_protocol,
     published_rows,
+    rows_with_conditions_of_their_own,
 )
 from adgn.tasks.published import published_tables
 from adgn.training import resolve_config
@@ -32,9 +33,28 @@ def test_every_published_row_has_a_protocol_in_words(table):
 
 @pytest.mark.parametrize("table", TABLES)
 def test_every_exception_is_a_row_of_its_table(table):
-    rows = set(published_tables()[table]["rows"])
+    exceptions = rows_with_conditions_of_their_own(table)
+    assert set(exceptions) <= set(published_tables()[table]["rows"])
+
+
+def test_some_rows_have_conditions_of_their_own():
+    found = {table: len(rows_with_conditions_of_their_own(table)) for table in TABLES}
+    assert found[HETEROPHILIC] > 10
+    assert found["tree_neighbors_match"] == 1
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_rows_that_share_conditions_are_together_and_none_is_lost(table):
+    rows = list(published_tables()[table]["rows"])
     grouped = [row for group, _ in published_rows(table, rows) for row in group]
     assert sorted(grouped) == sorted(rows)
+
+
+def test_an_unknown_row():
+    with pytest.raises(ValueError, match=r"row='GPRGN'.*GPRGNN"):
+        published_protocol(HETEROPHILIC, "GPRGN")
+    with pytest.raises(ValueError, match=r"row='A-DGN \(GIN\)'"):
+        published_rows(HETEROPHILIC, ["GCN", "A-DGN (GIN)"])
 
 
 def test_an_unknown_table():

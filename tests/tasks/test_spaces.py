@@ -88,10 +88,16 @@ def test_authors_settings_for_a_graph_come_first_in_its_compact_space():
         "model.hidden_channels": 16,
         "model.dropout": 0.5,
         "model.decay": 0.7,
-        "model.direction": "out",
     }
     grid = paper_spaces("ggcn")["heterophily"].space
     assert all(value in grid[key] for key, value in first.items())
+
+
+@pytest.mark.parametrize("name", available_models())
+def test_where_nodes_listen_is_not_searched(name):
+    spaces = [grid.space for grid in paper_spaces(name).values()]
+    spaces += [compact_space(task, name) for task in TASKS]
+    assert not any("model.direction" in space for space in spaces)
 
 
 @pytest.fixture

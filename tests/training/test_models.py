@@ -11,7 +11,7 @@ import adgn
 from adgn._util.environment import NotEnoughMemoryError
 from adgn.nn import IntegerEmbedding, available_models
 from adgn.selection import select
-from adgn.training import TASKS, TrainConfig, resume
+from adgn.training import TASKS, TrainConfig, resolve_config, resume
 from adgn.training.models import (
     build_network,
     check_model_options,
@@ -111,6 +111,18 @@ def test_every_task_has_an_estimate_and_fits_with_its_defaults(task):
     need = estimate_memory(TrainConfig(task))
     assert min(need.weights, need.states, need.data) > 0
     assert need.total < 4e9
+
+
+def test_pairs_that_are_no_edges_count():
+    def states(task, model):
+        return estimate_memory(resolve_config(task, {"model": {"name": model}})).states
+
+    # 8.4 million pairs of Squirrel are two hops apart: at least two indices and two values each.
+    assert states("squirrel", "h2gcn") > 16 * 8.4e6
+    # Distances, their squares and the kernel of 5201 nodes, in double precision.
+    assert states("squirrel", "geomgcn") > 3 * 8 * 5201**2
+    # Of many graphs each has its own pairs.
+    assert states("sssp", "geomgcn") < 1e9
 
 
 @pytest.mark.parametrize(

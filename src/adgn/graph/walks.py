@@ -12,13 +12,15 @@ def walk_operators(
 ) -> list[SparseOperator]:
     r"""Walks from all nodes: for each step the operator of the mean over a node's walkers.
 
-    From node $u$ a walker goes to $j$ with probability $p_{uj}$. The operator of step $s$ has the
+    From node $u$ a walker goes to $j$ with probability $p_{uj}$, an entry of the operator divided
+    by the sum of its row. The operator of step $s$ has the
     share of $u$'s walkers that are at $j$ after $s$ steps; its expectation is $\mathbf{P}^s$. A
     walker at a node whose row is empty has nowhere to go: it ends, and counts as zero from then on,
     as in $\mathbf{P}^s$.
 
     Args:
-        operator: $\mathbf{P}$; rows sum to one or are empty, as with `normalization="mean"`.
+        operator: $\mathbf{P}$, or weights to which the probabilities are proportional; a row may
+            be empty.
         steps: How many steps each walk has.
         walks: How many walks begin at each node.
         generator: Where the random numbers come from; by default torch's generator of the device,

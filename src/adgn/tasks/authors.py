@@ -1,7 +1,8 @@
 """What the authors of methods that the A-DGN paper quotes or names chose for heterophilic graphs.
 
-Of each method a grid with its authors' settings in it, a smaller one, and where the values come
-from. All of them are kept in one form, that of `adgn.tasks.spaces`.
+Of each method a grid with its authors' settings in it, a smaller one with those of the graph in
+question, and where the values come from. All of them are kept in one form, that of
+`adgn.tasks.spaces`.
 """
 
 from collections.abc import Mapping
@@ -11,11 +12,20 @@ _Values = dict[str, list[Any]]
 
 
 class AuthorSpaces(NamedTuple):
-    """Two grids and their source."""
+    """Two grids and their source; what the authors chose for a graph comes first in the smaller."""
 
     grid: _Values
     compact: _Values
     source: str
+    by_graph: Mapping[str, Mapping[str, Any]] = {}
+
+    def compact_for(self, task: str) -> _Values:
+        """The smaller grid for a graph; a repaired graph has the settings of the graph it was."""
+        chosen = self.by_graph.get(task.partition("-")[0], {})
+        return {
+            key: list(dict.fromkeys([chosen.get(key, values[0]), *values]))
+            for key, values in self.compact.items()
+        }
 
 
 # Depths that belong to a method and not to a task; H2GCN's states double with every round.
@@ -31,6 +41,13 @@ FEW_ROUNDS: Mapping[str, list[int]] = {"h2gcn": [1, 2]}
 
 _RELU: _Values = {"model.act": ["relu"]}
 _UNITS: _Values = {"model.hidden_channels": [64]}
+
+
+def _gprgnn(rate: float, alpha: float, decay: float, dropped: float = 0.5) -> dict[str, float]:
+    """The settings of the authors' script; what it leaves out is the default of their code."""
+    optimizer = {"optimizer.lr": rate, "optimizer.weight_decay": decay}
+    return {**optimizer, "model.alpha": alpha, "model.propagation_dropout": dropped}
+
 
 HETEROPHILY: Mapping[str, AuthorSpaces] = {
     "cheb": AuthorSpaces(
@@ -73,10 +90,18 @@ HETEROPHILY: Mapping[str, AuthorSpaces] = {
             **_UNITS,
             **_RELU,
             "model.dropout": [0.5],
-            "model.alpha": [0.0, 0.5, 0.9, 1.0],
+            "model.alpha": [0.5],
             "model.propagation_dropout": [0.0],
         },
         "around the settings of the GPRGNN authors' code",
+        {
+            "chameleon": _gprgnn(0.05, 1.0, 0.0, 0.7),
+            "squirrel": _gprgnn(0.05, 0.0, 0.0, 0.7),
+            "actor": _gprgnn(0.01, 0.9, 0.0),
+            "cornell": _gprgnn(0.05, 0.9, 5e-4),
+            "texas": _gprgnn(0.05, 1.0, 5e-4),
+            "wisconsin": _gprgnn(0.05, 1.0, 5e-4),  # from the code of Yan et al.
+        },
     ),
     # λ Σ w² of the authors' loss, with λ 5e-4 or 1e-5, is a weight decay of 2 λ in Adam.
     "h2gcn": AuthorSpaces(
@@ -95,7 +120,7 @@ HETEROPHILY: Mapping[str, AuthorSpaces] = {
             "model.num_layers": [1, 2],
             **_UNITS,
             "model.encoder": ["linear_no_bias"],
-            **_RELU,
+            "model.act": ["relu", None],
             "model.dropout": [0.0, 0.5],
         },
         "the H2GCN paper's search",
@@ -114,11 +139,12 @@ HETEROPHILY: Mapping[str, AuthorSpaces] = {
         {
             "optimizer.lr": [5e-3],
             "optimizer.weight_decay": [5e-4],
-            "model.num_layers": [2, 4, 8],
+            "model.num_layers": [2, 4, 8, 16, 32],  # they try 64 too
             **_UNITS,
             **_RELU,
-            "model.dropout": [0.0, 0.6],
+            "model.dropout": [0.6],
             "model.norm": ["pair", "pair-si"],
+            "model.scale": [1.0],
         },
         "settings of GGCN's authors, whose numbers the A-DGN paper quotes, and PN-SI",
     ),

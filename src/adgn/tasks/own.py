@@ -143,6 +143,7 @@ class OwnData:
             in_channels=self.x.size(1),
             out_channels=self.out_channels,
             level=self.level,
+            graphs=1 if self.node_ptr is None else max(1, int(graphs * share)),
         )
 
 

@@ -58,7 +58,7 @@ def _size(level: "Level", config: "TrainConfig") -> TaskSize:
     settings = PropertyConfig.of(config).settings()
     nodes, edges, data = property_size(settings)
     batch = min(config.loop.batch_size or PAPER_BATCH_SIZE, settings.num_graphs("train"))
-    return TaskSize(data, batch * nodes, batch * edges, 2, 1, level)
+    return TaskSize(data, batch * nodes, batch * edges, 2, 1, level, graphs=batch)
 
 
 def _build(

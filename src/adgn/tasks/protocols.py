@@ -197,8 +197,25 @@ def published_protocol(table: str, row: str) -> PublishedProtocol:
     """
     if table not in _TABLES:
         raise unknown_name("table", table, _TABLES)
+    from adgn.tasks.published import published_tables  # it imports this module
+
+    published = published_tables()[table]["rows"]
+    if row not in published:
+        raise unknown_name("row", row, published)
     (source, shared), rows = _TABLES[table]
     return PublishedProtocol(table, row, *rows.get(row, (source, shared, ())))
+
+
+def rows_with_conditions_of_their_own(table: str) -> tuple[str, ...]:
+    """The rows of a table that do not have the conditions that its rows share.
+
+    Example:
+        >>> rows_with_conditions_of_their_own("tree_neighbors_match")
+        ('A-DGN',)
+    """
+    if table not in _TABLES:
+        raise unknown_name("table", table, _TABLES)
+    return tuple(_TABLES[table][1])
 
 
 _SPLITS: Mapping[str, Splits] = {

@@ -52,7 +52,7 @@ def _size(config: "TrainConfig") -> TaskSize:
     graphs = task.train + task.val + task.test
     nodes, edges, data = transfer_size(task.topology, task.distance, graphs)
     batch = min(config.loop.batch_size or BATCH_SIZE, task.train)
-    return TaskSize(data, batch * nodes, batch * edges, in_channels=1, out_channels=1)
+    return TaskSize(data, batch * nodes, batch * edges, 1, 1, graphs=batch)
 
 
 @register_task(

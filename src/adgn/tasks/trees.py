@@ -79,8 +79,10 @@ def _size(config: "TrainConfig") -> TaskSize:
     task = TreeConfig.of(config)
     graphs, data = tree_size(task.radius, task.permutations)
     classes = 2 ** min(task.radius, 60) + 1
-    nodes = 2 * classes * min(config.loop.batch_size or _batch_size(task.radius), max(1, graphs))
-    return TaskSize(data, nodes, 2 * nodes, 2, classes, embeddings=(classes, classes))
+    batch = min(config.loop.batch_size or _batch_size(task.radius), max(1, graphs))
+    nodes = 2 * classes * batch
+    known = (classes, classes)
+    return TaskSize(data, nodes, 2 * nodes, 2, classes, embeddings=known, graphs=batch)
 
 
 def normalised_accuracy(config: "TrainConfig", scores: "Scores") -> float:

@@ -33,6 +33,8 @@ _AT_WORK = 10.0  # states, and as much again, of encoder, readout and the layer 
 _GRAM_COPIES = 5.0  # of a ridge: the sums, those of a batch, and what is factored
 _BATCHES = 16.0  # of a split, about
 _EDGE_BYTES = 100  # of operators, their transposes and what they are made from
+_TWO_HOP_BYTES = 60  # per pair two hops apart, as measured
+_PLACED_BYTES = 56  # per pair of a graph that is placed in the plane: distances, kernel, indices
 _LAYER_BYTES = 20_000  # of a layer's Python objects
 _FEW_LAYERS = 8  # so few are counted one by one: not all methods have layers alike
 _MOMENTS = {"adam": 2, "adamw": 2, "rmsprop": 2, "sgd": 1}  # tensors like the weights
@@ -111,7 +113,20 @@ def _states(model: ModelConfig, size: TaskSize) -> float:
             layers = min(layers, 2 * math.sqrt(layers))
     if model.options.get("direction") == "both" and kept > 1.25:  # but for the fused integration
         kept *= 2
-    return _FLOAT * entries * (kept * layers + _AT_WORK) + _EDGE_BYTES * size.edges
+    numbers = _FLOAT * entries * (kept * layers + _AT_WORK)
+    return numbers + _EDGE_BYTES * size.edges + _pair_bytes(model.name, size)
+
+
+def _pair_bytes(model: str, size: TaskSize) -> float:
+    """What a method makes of pairs of nodes that are no edges."""
+    if model not in ("geomgcn", "h2gcn") or not size.nodes:
+        return 0.0
+    graph = size.nodes / max(1, size.graphs)
+    if model == "geomgcn":  # graphs are placed one after the other
+        return _PLACED_BYTES * graph**2
+    # Pairs with a common neighbour in a random graph with as many edges.
+    degree = size.edges / size.nodes
+    return _TWO_HOP_BYTES * size.nodes * graph * -math.expm1(-(degree**2) / graph)
 
 
 def check_penalties(config: TrainConfig) -> None:

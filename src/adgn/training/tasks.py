@@ -99,6 +99,7 @@ class TaskSize:
         data: Bytes of all splits.
         nodes, edges: Of the largest train batch, both directions of an edge counted.
         in_channels, out_channels, level, embeddings: As of `TaskData`.
+        graphs: How many graphs that batch has.
     """
 
     data: float
@@ -108,6 +109,7 @@ class TaskSize:
     out_channels: int
     level: "Level" = "node"
     embeddings: tuple[int, ...] | None = None
+    graphs: int = 1
 
 
 @dataclass(frozen=True)

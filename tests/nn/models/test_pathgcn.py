@@ -4,8 +4,10 @@ import pytest
 import torch
 
 import adgn
+from adgn.graph import GraphBlocks
 from adgn.nn import build_model
 from adgn.training import Callback, Interrupted, resume
+from adgn.transforms import DIGL, EdgeGraph
 from tests.graphs import edges
 
 GRAPH = edges((0, 1), (1, 0), (1, 2), (2, 3), (3, 0), (2, 2), (0, 1), (4, 2))
@@ -50,6 +52,28 @@ def test_the_mean_of_a_layer_over_walks_is_its_expectation():
     assert ((drawn.mean(0) - expected).abs() <= 5 * error + 1e-12).all()
     assert error[0].max() > 1e-4  # walks differ
     assert (error[5] < 1e-12).all()  # and a node without edges has but one
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("given", ["blocks", "operator"])
+def test_walks_and_their_expectation_are_one_model_where_rows_do_not_sum_to_one(given):
+    """Five standard errors of the mean, on a diffused graph made undirected."""
+    after = DIGL(alpha=0.2, k=3, undirected=True)(EdgeGraph(GRAPH, 6))
+    blocks = GraphBlocks(
+        after.edge_index, torch.tensor([0, 6]), after.edge_weight.double(), normalized=True
+    )
+    graph = blocks.select(torch.tensor([0]))
+    sums = graph.operator("mean", torch.float64).to_dense().sum(1)
+    assert (sums - 1).abs().max() > 0.1
+    if given == "operator":
+        graph = graph.operator("mean", torch.float64)
+    model = model_of(num_layers=1, act=None, walks=3)
+    expected = model.eval()(X, graph)
+    model.train()
+    torch.manual_seed(1)
+    drawn = torch.stack([model(X, graph) for _ in range(120)])
+    error = drawn.std(0) / 120**0.5
+    assert ((drawn.mean(0) - expected).abs() <= 5 * error + 1e-12).all()
 
 
 @torch.no_grad()

@@ -6,7 +6,9 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from adgn.graph import GraphOperator, SparseOperator
+from adgn.graph import GraphOperator, SparseOperator, TwoWayOperator
+from adgn.graph.adjacency import normalized
+from adgn.graph.checks import is_traced
 from adgn.graph.walks import walk_operators
 from adgn.nn.aggregation import reset_bias
 from adgn.nn.base import Activation
@@ -24,6 +26,19 @@ class PathGCNOptions(PropagationOptions):
         5, ge=1, description="nodes of a walk, the first one included: a layer's hops and one more"
     )
     alpha: float = Field(0.1, ge=0, le=1, description="the share α of the first states")
+
+
+def transition(operator: GraphOperator) -> GraphOperator:
+    """The probabilities of a walk's next node: each row of the operator divided by its sum.
+
+    Rows of a graph's edges sum to one already, those of an operator that is taken as given, such as
+    a diffused graph's, need not. Drawn walks divide by the sum too.
+    """
+    if isinstance(operator, TwoWayOperator) or getattr(operator, "graph", None) is not None:
+        return operator  # made from edges
+    value, check = operator.value, not is_traced(operator.value)
+    rows = normalized(value, *operator.places, operator.shape[0], "mean", check=check)
+    return operator.with_values(rows)
 
 
 class PathPropagation(Diffusion):
@@ -52,12 +67,13 @@ class PathPropagation(Diffusion):
     def steps(self, x: Tensor, operator: GraphOperator) -> Iterator[Tensor]:
         """The states after each layer; while training on walks that all layers share."""
         drawn = self._draw(operator) if self.training and self.length > 1 else None
+        expected = operator if drawn is not None else transition(operator)
         first = x
         for along, lin in zip(self.along.unbind(), self.lins, strict=True):
             own, *weights = along.unbind()
             mixed, reached = own * x, x
             for step, weight in enumerate(weights):
-                reached = operator @ reached if drawn is None else drawn[step] @ x
+                reached = expected @ reached if drawn is None else drawn[step] @ x
                 mixed = mixed + weight * reached
             x = self.alpha * first + (1 - self.alpha) * self.activate(lin(mixed))
             yield x
