@@ -150,8 +150,21 @@ def _machine() -> str:
 
 
 def table(results: dict[str, Any]) -> str:
-    """The Markdown table of the docs."""
+    """The Markdown table of the docs, and before it what it says."""
+    slowest = {
+        step: max(
+            (entry[step]["seconds"], name)
+            for name, entry in results["datasets"].items()
+            if entry.get(step)
+        )
+        for step in ("prepare", "load")
+    }
     lines = [
+        " ".join(
+            f"{words} takes at most {slowest[step][0]:.1f} s (`{slowest[step][1]}`)."
+            for step, words in (("prepare", "Preparation"), ("load", "Loading"))
+        ),
+        "",
         "| data set | prepare, s | peak, MB | load, s | peak, MB | file, MB |",
         "|---|---:|---:|---:|---:|---:|",
     ]

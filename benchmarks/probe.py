@@ -93,7 +93,16 @@ def score(record: dict[str, Any], spread: dict[str, float]) -> str:
 
 def table(results: dict[str, Any]) -> str:
     """The tables of the docs."""
+    helped = [n for n, one in results["measured"].items() if one["findings"]["helps"]]
+    turned = [
+        f"{n} (`{results['measured'][n]['findings']['direction']}`)"
+        for n in helped
+        if results["measured"][n]["findings"]["directed"] and n != LARGE
+    ]
     lines = [
+        f"The graph helps on {len(helped)} of {len(results['measured'])}"
+        + (f"; the direction matters on {', '.join(turned)}." if turned else "."),
+        "",
         "| data | metric | constant | features alone | best | direction | hops | operator | helps "
         "| warnings | seconds |",
         "|---|---|---|---|---|---|---|---|---|---|---|",

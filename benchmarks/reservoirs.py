@@ -1,7 +1,7 @@
 """Measure reservoirs, networks that are not trained but for a readout in closed form.
 
     python benchmarks/reservoirs.py            measure, write results/reservoirs.json and the docs
-    python benchmarks/reservoirs.py --table    only write the table of docs/training.md
+    python benchmarks/reservoirs.py --table    only write the table of docs/reservoirs.md
 
 Randomised A-DGN and GESN, one reservoir each with the task's seed. Node classification: the task's
 splits, ten or (Cora, PubMed) five; of a small grid the configuration with the best mean validation
@@ -31,7 +31,7 @@ from adgn.training.tasks import task_entry
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 RESULTS = REPOSITORY / "results" / "reservoirs.json"
-DOCS = REPOSITORY / "docs" / "training.md"
+DOCS = REPOSITORY / "docs" / "reservoirs.md"
 BEGIN, END = "<!-- generated: reservoirs -->", "<!-- end of reservoirs -->"
 
 NODE_TASKS = {
@@ -136,8 +136,10 @@ def measure_all(path: Path) -> None:
 
 
 def table(record: Mapping[str, Any]) -> str:
-    """The rows in Markdown."""
+    """The rows in Markdown, and before them what they say."""
     lines = [
+        conclusion(record["rows"]),
+        "",
         "| task | model | listens | chosen | test | constant | seconds |",
         "|---|---|---|---|---:|---:|---:|",
     ]
@@ -163,6 +165,26 @@ def table(record: Mapping[str, Any]) -> str:
         f"{min(loads):.1f} to {max(loads):.1f}); by `python benchmarks/reservoirs.py`.",
     ]
     return "\n".join(lines)
+
+
+def conclusion(rows: Mapping[str, Mapping[str, Any]]) -> str:
+    """Which reservoir is the best of each task, and where it listens."""
+    best: dict[str, tuple[float, str]] = {}
+    for name, row in rows.items():
+        task, model, direction = name.split()
+        sign = 1 if row["metric"] == "accuracy" else -1
+        found = (sign * statistics.mean(row["test"]), f"`{model}`, `{direction}`")
+        best[task] = max(best.get(task, found), found)
+    told: dict[str, list[str]] = {}
+    for task, (_, way) in best.items():
+        told.setdefault(way, []).append(task)
+    beaten = sum(
+        (statistics.mean(row["test"]) > statistics.mean(row["constant"]))
+        == (row["metric"] == "accuracy")
+        for row in rows.values()
+    )
+    said = "; ".join(f"{way} on {', '.join(tasks)}" for way, tasks in told.items())
+    return f"Best: {said}. {beaten} of {len(rows)} rows are better than the constant."
 
 
 def write_table(record: Mapping[str, Any]) -> None:

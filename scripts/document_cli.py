@@ -90,7 +90,7 @@ def _type(annotation: Any) -> str:
 
 
 def _word(argument: Any) -> str:
-    return str(argument.metavar or argument.name).upper().strip("[]")
+    return str(argument.metavar or argument.name).upper().strip("[].")
 
 
 def section(name: str, command: Any) -> str:

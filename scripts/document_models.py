@@ -5,6 +5,7 @@ python scripts/document_models.py --write   # write docs/models.md
 """
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,9 @@ LISTENING = """\
   and results without the option have `in`.
 """
 
+COMMON = """\
+Every model has these options; its own ones, and those with another default, stand with the model.
+"""
 SPACES = """\
 Keys of the search spaces are `model.<argument or option>` for what `build_model` takes and
 `optimizer.lr`, `optimizer.weight_decay` for the optimiser; a grid is the product of all values.
@@ -81,18 +85,17 @@ def render(specs: list[ModelSpec], figures: dict[str, Any], turned: dict[str, An
     """The whole page."""
     parts = [HEAD, overview(specs), "## Directions\n", listening(turned)]
     parts += ["## Measured\n", measured(figures)]
-    parts += ["## Each model\n", SPACES, *(section(spec) for spec in specs)]
+    parts += ["## Each model\n", COMMON, options_table(common_options()), SPACES]
+    parts += [section(spec) for spec in specs]
     return "\n".join(parts)
 
 
 def overview(specs: list[ModelSpec]) -> str:
-    """One row per model."""
+    """One row per model, and before them how far they hear."""
     rows = [
         [
             f"[`{spec.name}`](#{spec.name})",
             f"[{spec.title}]({spec.paper})",
-            f"${spec.rule}$",
-            ", ".join(f"`{option.name}`" for option in own_options(spec)) or "none",
             f"${spec.receptive_field}$",
             f"$O({spec.memory})$",
             f"$O({spec.time})$",
@@ -102,13 +105,18 @@ def overview(specs: list[ModelSpec]) -> str:
     head = [
         "Name",
         "Method and paper",
-        "Propagation",
-        "Own options",
         "Receptive field (hops)",
         "Memory per layer",
         "Time per layer",
     ]
-    return markdown_table(head, rows)
+    hops = Counter(spec.receptive_field for spec in specs)
+    field, count = hops.most_common(1)[0]
+    said = (
+        f"There are {len(specs)} models. With $L$ layers {count} of them hear ${field}$ hops far; "
+        f"the others, {', '.join(f'`{s.name}`' for s in specs if s.receptive_field != field)}, "
+        "have a reach of their own.\n"
+    )
+    return f"{said}\n{markdown_table(head, rows)}"
 
 
 def measured(figures: dict[str, Any]) -> str:
@@ -126,13 +134,18 @@ def measured(figures: dict[str, Any]) -> str:
         f"{figures['load_average']:.1f} at the start, by `python benchmarks/models.py`. Times "
         "differ between machines; compare within the table.\n"
     )
+    later: dict[tuple[str, str], list[tuple[str, float]]] = {}
     for name, figure in figures["models"].items():
         if "date" in figure:
-            depth = f", with {figure['layers']} layers," if "layers" in figure else ""
-            text += (
-                f"\n`{name}`{depth} was measured later, on {figure['date']} at commit "
-                f"{figure['commit']}, load average {figure['load_average']:.1f}.\n"
-            )
+            shown = f"`{name}`" + (f" ({figure['layers']} layers)" if "layers" in figure else "")
+            when = (figure["date"], figure["commit"])
+            later.setdefault(when, []).append((shown, figure["load_average"]))
+    for (date, commit), found in later.items():
+        names, loads = zip(*found, strict=True)
+        text += (
+            f"\nMeasured later, on {date} at commit {commit}, load average up to {max(loads):.1f}: "
+            f"{', '.join(names)}.\n"
+        )
     rows = [
         [
             f"`{name}`",
@@ -144,7 +157,24 @@ def measured(figures: dict[str, Any]) -> str:
         for name, figure in figures["models"].items()
     ]
     head = ["Model", "Parameters of the propagation", "All parameters", "ms per step", "Peak MB"]
-    return text + "\n" + markdown_table(head, rows)
+    return f"{quickest(figures['models'])}\n\n{text}\n{markdown_table(head, rows)}"
+
+
+def quickest(models: dict[str, Any]) -> str:
+    """Which models of that depth are quick and small, and where A-DGN stands."""
+    models = {name: figure for name, figure in models.items() if "layers" not in figure}
+    said = []
+    for what, other, unit, value in (
+        ("quickest step", "slowest", "ms", lambda figure: figure["step_ms"]["min"]),
+        ("least memory", "most", "MB", lambda figure: figure["peak_mb"]),
+    ):
+        order = sorted(models, key=lambda name: value(models[name]))
+        ends = [f"`{name}` ({value(models[name]):.0f} {unit})" for name in (order[0], order[-1])]
+        said.append(
+            f"The {what} is that of {ends[0]}, the {other} that of {ends[1]}; `adgn` has "
+            f"{value(models['adgn']):.0f} {unit}, number {order.index('adgn') + 1} of {len(order)}."
+        )
+    return " ".join(said)
 
 
 def listening(figures: dict[str, Any]) -> str:
@@ -171,41 +201,53 @@ def listening(figures: dict[str, Any]) -> str:
     for phi in kinds:
         head += [f"`phi={phi}`, ms", "× `in`"]
     heard = markdown_table(["`direction`", "a node hears"], HEARD)
-    return "\n".join([heard, LISTENING, text, markdown_table(head, rows)])
+    costs = " and ".join(
+        f"{ways['both']['median'] / ways['in']['median']:.2f} (`phi={phi}`)"
+        for phi, ways in kinds.items()
+    )
+    said = f"A step with `both` takes {costs} times as long as one with `in`.\n"
+    begin = "The option `direction` says which neighbours a node hears:\n"
+    return "\n".join([begin, heard, LISTENING, said, text, markdown_table(head, rows)])
 
 
 def section(spec: ModelSpec) -> str:
     """All that is known about one model."""
-    options = [
-        [f"`{option.name}`", f"`{option.default!r}`", option.description]
-        for option in spec.describe_options()
-    ]
-    spaces = [
-        [
-            family,
-            "; ".join(
-                f"`{key}`: {', '.join(shown(value) for value in values)}"
-                for key, values in space.items()
-            ),
-            source,
-        ]
-        for family, (space, source) in paper_spaces(spec.name).items()
-    ]
+    spaces = []
+    for family, (space, source) in paper_spaces(spec.name).items():
+        values = (f"`{key}`: {', '.join(map(shown, found))}" for key, found in space.items())
+        spaces.append(f"    - **{family}** ({source}): {'; '.join(values)}\n")
     parts = [
         f"### {spec.name}\n",
         f"{spec.title} ([paper]({spec.paper})).\n",
         f"$$\n{spec.rule}\n$$\n",
         *([f"{spec.note}\n"] if spec.note else []),
-        markdown_table(["Option", "Default", "Meaning"], options),
-        markdown_table(["Experiments", "Search space", "Source"], spaces),
+        options_table(own_options(spec)) if own_options(spec) else "It has no own options.\n",
+        f'??? note "Search spaces of `{spec.name}`"\n',
+        "".join(spaces),
     ]
     return "\n".join(parts)
 
 
 def own_options(spec: ModelSpec) -> list[Any]:
-    """The options that not every model has."""
-    common = ModelOptions.model_fields
-    return [option for option in spec.describe_options() if option.name not in common]
+    """The options that not every model has, or that have another default here."""
+    common = {option.name: option.default for option in common_options()}
+    return [
+        option
+        for option in spec.describe_options()
+        if option.name not in common or option.default != common[option.name]
+    ]
+
+
+def common_options() -> list[Any]:
+    """The options that every model has, as the first model has them."""
+    names = ModelOptions.model_fields
+    return [option for option in model_spec("adgn").describe_options() if option.name in names]
+
+
+def options_table(options: list[Any]) -> str:
+    """Options with their defaults and meanings."""
+    rows = [[f"`{one.name}`", f"`{one.default!r}`", one.description] for one in options]
+    return markdown_table(["Option", "Default", "Meaning"], rows)
 
 
 def shown(value: object) -> str:

@@ -1,27 +1,36 @@
-"""Writes docs/performance.md from the measurements in results/bench.json.
+"""Writes docs/performance.md from the measurements in results/.
 
 python scripts/document_performance.py           # print
 python scripts/document_performance.py --write   # write docs/performance.md
 """
 
+import json
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from pages import markdown_table, print_or_write
 
 from adgn.bench.cases import CASES
-from adgn.bench.records import read
+from adgn.bench.records import BenchFile, CaseRecord, WayRecord, read
 from adgn.bench.tables import Table, tables
+from adgn.bench.targets import BEST_OF, OURS, nanoseconds_per_edge
+from adgn.bench.workloads import WAYS
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "performance.md"
 RESULTS = ROOT / "results" / "bench.json"
+NEEDED, RUNS, LARGE = (
+    ROOT / "results" / f"{name}.json" for name in ("needed", "several-runs", "large-graphs")
+)
 
 HEAD = """\
 # Performance
 
 How fast a network trains with this package and how much memory it takes, next to PyG's
-`AntiSymmetricConv`. All numbers come from `results/bench.json`, which `adgn bench` writes; this
-page is generated from it by `python scripts/document_performance.py --write`. Times differ between
+`AntiSymmetricConv`. All numbers come from `results/bench.json`, which `adgn bench` writes, and from
+files of single benchmarks that are named with them; this page is generated from those by
+`python scripts/document_performance.py --write`. Times differ between
 machines and from run to run: only ratios taken in one run say something, and only where the load
 average given below a table is small.
 
@@ -45,8 +54,11 @@ prediction an epoch of such steps. Each case is done in these ways:
   beforehand and on the CSR adjacency. The first step, which compiles, is told apart.
 
 All but the first of PyG's are candidates for PyG at its best; the targets for that are held against
-each. PyG's batches of small
-graphs are put together beforehand, outside the time measured.
+each. PyG's batches of small graphs are put together beforehand, outside the time measured.
+
+The case `prediction` is the forward pass alone, under `torch.no_grad()`: this package keeps no
+states for a backward pass then, and has two arrays of them at most. It says how many graphs and
+nodes per second each way predicts.
 
 The case `fields` has other networks in place of other ways: **A-DGN with RK4** (four rates per
 layer), **SWAN** and **SONAR, conservative**, each next to A-DGN with Euler's steps in the same run.
@@ -85,8 +97,10 @@ its own date, commit and load average. A quick case never takes the place of a f
 TAIL = """\
 ## Which kernels serve
 
-The native kernels serve float32 and float64 on the CPU with tanh, relu or no activation and sum or
-GCN aggregation; all else is done by torch, with the same result. `adgn.graph.backend()` tells which
+The native kernels serve float32 and float64 on the CPU: A-DGN with tanh, relu or no activation and
+sum or GCN aggregation, by Euler, Runge-Kutta or Adams-Bashforth; SWAN's fixed operators, SONAR's
+conservative wave, attention and cosines along edges, and every product with a graph. All else is
+done by torch, with the same result. `adgn.graph.backend()` tells which
 ones are in use and why:
 
 ```python
@@ -103,9 +117,15 @@ The environment variable `ADGN_BACKEND` sets it for a whole program: `auto` (the
 (an error where the native kernels cannot serve) or `torch`. Both use as many threads as
 `torch.get_num_threads()` says.
 
+Many small graphs side by side (a batch out of `adgn.graph.GraphBlocks`) are worked on graph by
+graph: all layers of one, forward or back, while its states are in the cache. Rows with equally many
+neighbours are gathered one after the other. A single graph whose states take 64 KB or less is such
+a block too, and one thread works on it. Larger graphs are done layer by layer, on all threads.
+
 The kernels check all indices once per graph and read and write nothing else. `make sanitize` builds
 them with the address and undefined-behaviour sanitizers and runs the tests of graphs (one without
-nodes among them), operators, steps and layers with them; it had no finding on 2026-11-16.
+nodes among them), operators, steps and layers with them; it had no
+finding on 2026-11-16, before rows were sorted by their neighbours and before some nodes alone.
 
 A process forked while other threads compute can go on computing: nothing in `adgn.graph` waits for
 a thread that the child does not have. torch's own operations on large tensors do, once the parent
@@ -128,20 +148,219 @@ running statistics once.
 """
 
 
-def markdown(table: Table) -> str:
-    """A table with its title and note."""
+SOME_NODES = """\
+## Some nodes alone
+
+What is read at a few nodes after L layers depends on their neighbours before the last layer, on
+theirs before the one before, and so on. `model(x, graph, nodes=...)` returns the outputs of some
+nodes and computes no more than that, where it is less than three quarters of the work of all nodes
+and saves at least 30 000 (an edge counts one, a node 16); training and evaluation ask for the nodes
+of their split this way.
+Outputs and gradients are those of all nodes, up to rounding. It serves A-DGN with `sum` or `gcn`
+and Euler's steps, natively or by a plain loop, and GCN, GAT, GraphSAGE, GIN and GCNII; not with
+dropout, batch normalisation or PairNorm, which look at all nodes or draw a number for each. What is
+needed is found once per graph and tensor of nodes.
+
+A training step, least processor time of one thread, both ways in turns
+(`python benchmarks/needed_nodes.py`). The share is that of the states which are computed; "all"
+where too little would be saved.
+
+"""
+
+NOT_BUILT = """\
+## What was measured and not built
+
+**Several runs as one.** Runs that share graph and features could share calls. At most, a batch of
+four runs gains what four copies of the graph in one step gain over four steps, one thread
+(`python benchmarks/several_runs.py`); runs with weights of their own would gain less. On Texas a
+step is mostly calls. On the larger graphs it is arithmetic, of which batching saves next to
+nothing. The machine was busy with other work, so that only large differences count.
+
+"""
+
+ORDER = """\
+
+**Nodes in another order.** A neighbour sum in nanoseconds per edge, nodes numbered at random and
+numbered anew (`python benchmarks/large_graphs.py`): reverse Cuthill-McKee, for the power law the
+most heard first. Nodes drawn at random have no better order, and those of a power law hardly one. A
+mesh has: number its nodes along the mesh, as mesh generators do, or by
+`scipy.sparse.csgraph.reverse_cuthill_mckee`, which costs as much as a few neighbour sums. The
+package does not renumber by itself. The machine was busy with other work here too.
+
+"""
+
+
+def circumstances(measured: dict[str, Any]) -> str:
+    """When and on what it was measured."""
+    machine = measured["machine"]
+    return (
+        f"\nMeasured {measured['date']} at commit {measured['commit']}: {machine['processor']}, "
+        f"{machine['cores']} cores; kernels: {machine['instruction_set']}; load average "
+        f"{measured['load_average']:.2f} at the start.\n"
+    )
+
+
+def some_nodes() -> str:
+    """The section on outputs of some nodes."""
+    if not NEEDED.exists():
+        return SOME_NODES + "Not measured yet.\n"
+    measured = json.loads(NEEDED.read_text(encoding="utf-8"))
+    rows = [
+        (
+            case["case"],
+            "all" if case["share"] is None else f"{100 * case['share']:.0f} %",
+            *(f"{case[way]:.3g}" for way in ("all", "needed")),
+            f"{case['all'] / case['needed']:.2f}",
+        )
+        for case in measured["cases"]
+    ]
+    head = ("case", "share", "all nodes, ms", "what is needed, ms", "ratio")
+    ratios = [case["all"] / case["needed"] for case in measured["cases"] if case["share"]]
+    said = (
+        f"Where it serves, a step is {min(ratios):.1f} to {max(ratios):.1f} times faster.\n\n"
+        if ratios
+        else ""
+    )
+    return SOME_NODES + said + markdown_table(head, rows) + circumstances(measured)
+
+
+def not_built() -> str:
+    """The section on what did not pay."""
+    runs = json.loads(RUNS.read_text(encoding="utf-8"))
+    rows = [
+        (
+            case["task"],
+            f"{case['one']:.3g}",
+            f"{case['several']:.3g}",
+            f"{case['at_most']:.2f}",
+        )
+        for case in runs["cases"]
+    ]
+    head = ("graph", "one run, ms", "four copies, ms", "gain at most")
+    gains = [case["at_most"] for case in runs["cases"]]
+    said = f"At most {min(gains):.2f} to {max(gains):.2f} times as many runs in the same time.\n\n"
+    text = NOT_BUILT + said + markdown_table(head, rows) + circumstances(runs)
+    large = json.loads(LARGE.read_text(encoding="utf-8"))
+    rows = [
+        (
+            case["kind"],
+            f"{case['edges'] / 1e6:.3g}·10^6",
+            *(
+                f"{case[key]:.3g}" if key in case else "–"
+                for key in ("given", "renumbered", "renumbering_ns")
+            ),
+        )
+        for case in large["cases"]
+    ]
+    head = ("graph", "edges", "at random, ns", "anew, ns", "renumbering, ns per edge")
+    pays = [
+        (case["given"] / case["renumbered"], case)
+        for case in large["cases"]
+        if "renumbered" in case
+    ]
+    most, best = max(pays, key=lambda pair: pair[0])
+    said = (
+        f"A new order is at best {most:.1f} times faster ({best['kind']}, "
+        f"{best['edges'] / 1e6:.3g}·10^6 edges).\n\n"
+    )
+    return text + ORDER + said + markdown_table(head, rows) + circumstances(large)
+
+
+def markdown(table: Table, said: str) -> str:
+    """A table with its title, what it says, and its note."""
     body = markdown_table(table.head, table.rows)
-    return f"### {table.title}\n\n{body}" + (f"\n{table.note}\n" if table.note else "")
+    note = f"\n{table.note}\n" if table.note else ""
+    return f"### {table.title}\n\n{said}\n\n{body}{note}"
+
+
+def conclusions(results: BenchFile, shown: list[Table]) -> list[str]:
+    """What each of the tables says, in their order."""
+    said = []
+    for table in shown:
+        name = table.title.split(":")[0]
+        case = results.cases.get(name)
+        said.append(_targets_met(table) if case is None else _conclusion(name, case))
+    return said
+
+
+def _targets_met(table: Table) -> str:
+    met = [row for row in table.rows if row[-1] == "yes"]
+    missed = [f"{row[0]}, {row[1]} ({row[3]})" for row in table.rows if row[-1] == "no"]
+    absent = len(table.rows) - len(met) - len(missed)
+    return (
+        f"{len(met)} of {len(table.rows)} targets are met"
+        + (f", {absent} are not measured" if absent else "")
+        + (f". Missed: {'; '.join(missed)}." if missed else ".")
+    )
+
+
+def _conclusion(name: str, case: CaseRecord) -> str:
+    if name == "depth":
+        full, checkpoint = (case.points[-1].ways.get(way, WayRecord()) for way in CASES[name].ways)
+        if not full.peak_mb or not checkpoint.peak_mb or not full.seconds or not checkpoint.seconds:
+            return "Not all depths are measured."
+        return (
+            f'With {case.points[-1].layers} layers `memory="checkpoint"` takes '
+            f"{checkpoint.peak_mb / full.peak_mb:.2f} of the memory and "
+            f"{checkpoint.seconds / full.seconds:.2f} of the time."
+        )
+    if len(case.points) > 1:
+        costs = [
+            nanoseconds_per_edge(point, point.ways[OURS])
+            for point in case.points
+            if point.ways.get(OURS, WayRecord()).seconds
+        ]
+        best = [_ratios(point.ways, BEST_OF)[0] for point in case.points]
+        times = [ratio for ratio in best if ratio is not None]
+        return (
+            f"An edge takes {min(costs):.0f} to {max(costs):.0f} ns per layer from the smallest to "
+            "the largest graph."
+            + (
+                f" PyG at its best takes {min(times):.1f} to {max(times):.1f} times as long."
+                if times
+                else ""
+            )
+        )
+    ways = case.points[0].ways
+    if "pyg" in ways:
+        parts = []
+        for title, names in (("as documented", ("pyg",)), ("at its best", BEST_OF)):
+            time, memory = _ratios(ways, names)
+            if time is not None and memory is not None:
+                parts.append(
+                    f"{title} takes {time:.1f} times as long and {memory:.1f} times the memory"
+                )
+        return f"PyG {', '.join(parts)}."
+    parts = []
+    for way in ways:
+        time, memory = _ratios(ways, (way,))
+        if way != OURS and time is not None and memory is not None:
+            parts.append(f"{WAYS[way]} takes {time:.2f} of its time and {memory:.2f} of its memory")
+    return f"Beside {WAYS[OURS]}: {'; '.join(parts)}."
+
+
+def _ratios(
+    ways: Mapping[str, WayRecord], names: Iterable[str]
+) -> tuple[float | None, float | None]:
+    """Least time and memory of some ways, as multiples of ours."""
+    ours, found = ways.get(OURS, WayRecord()), [ways[name] for name in names if name in ways]
+    times = [way.seconds for way in found if way.seconds]
+    peaks = [way.peak_mb for way in found if way.peak_mb]
+    return (
+        min(times) / ours.seconds if times and ours.seconds else None,
+        min(peaks) / ours.peak_mb if peaks and ours.peak_mb else None,
+    )
 
 
 def page() -> str:
     """The page as it must be now."""
     results = read(RESULTS)
-    parts = [markdown(table) for table in tables(results)]
+    shown = tables(results)
+    parts = [markdown(*pair) for pair in zip(shown, conclusions(results, shown), strict=True)]
     missing = [f"`{name}`" for name in CASES if name not in results.cases]
     if missing:
         parts.append(f"Not measured yet: {', '.join(missing)}.\n")
-    return HEAD + "\n".join([*parts, TAIL])
+    return HEAD + "\n".join([*parts, some_nodes(), TAIL, not_built()])
 
 
 if __name__ == "__main__":

@@ -63,9 +63,9 @@ def suggestions(results: dict[str, Any]) -> str:
         "error of the difference."
     )
     return (
-        markdown_table(head, rows)
-        + f"\nTest accuracy in %, mean and standard deviation over random splits (60/20/20 %). "
-        f"{verdict} {results['environment']['processor']}, one thread of a machine with other "
+        f"{verdict}\n\n{markdown_table(head, rows)}"
+        f"\nTest accuracy in %, mean and standard deviation over random splits (60/20/20 %). "
+        f"{results['environment']['processor']}, one thread of a machine with other "
         f"work, {commits(runs)}: `python benchmarks/suggestion.py`."
     )
 
@@ -92,11 +92,12 @@ def directions(results: dict[str, Any]) -> str:
             f"on {task.title()} `{best}` is best, {average[best] - average[second]:.1f} points "
             f"above `{second}` and {average[best] - average[last]:.1f} above `{last}`"
         )
+    verdict = "; ".join(said)
     return (
-        markdown_table(["data", "splits", *(f"`{side}`" for side in sides)], rows)
-        + f"\nTest accuracy in %, mean and standard deviation over the splits of the task: "
-        f"{'; '.join(said)}. {commits(runs).capitalize()}: "
-        "`python benchmarks/direction_accuracy.py`."
+        f"{verdict[0].upper()}{verdict[1:]}.\n\n"
+        + markdown_table(["data", "splits", *(f"`{side}`" for side in sides)], rows)
+        + "\nTest accuracy in %, mean and standard deviation over the splits of the task. "
+        f"{commits(runs).capitalize()}: `python benchmarks/direction_accuracy.py`."
     )
 
 

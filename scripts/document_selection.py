@@ -63,7 +63,8 @@ def scaling(results: dict[str, Any]) -> str:
     head = ["round", "workers", "first start to last end of a trial", "whole command"]
     table = markdown_table([*head, "processor time"], rows)
     return (
-        f"{table}\n"
+        f"Two workers take {ratio['trials']:.2f} of the time that one takes for the trials, and "
+        f"{ratio['whole']:.2f} for the whole command.\n\n{table}\n"
         f"{results['trials']} trials of graph transfer with {results['runs_per_trial']} runs of "
         f"{results['epochs']} epochs each, one thread per worker. The whole command has the start "
         "of the workers and the test scores in it, which two workers do not speed up; and with few "
@@ -109,8 +110,13 @@ def halving(results: dict[str, Any]) -> str:
     same = "had the same trials" if real["same_trials"] else "did not have the same trials"
     if "same_selection" in real:
         same += f", selected {'the same' if real['same_selection'] else 'another'} configuration"
+    searches = replayed["halving"]
+    shares = [search["epochs_ratio"] for search in searches]
+    within = sum(search["within_one_standard_error"] for search in searches)
     return (
-        f"{table}\n"
+        f"Halving took 1/{max(shares):.1f} to 1/{min(shares):.1f} of the epochs of the full "
+        f"search, and selected a configuration within one standard error of its choice in {within} "
+        f"of {len(searches)} searches.\n\n{table}\n"
         f"A-DGN on Texas, {full['configurations']} configurations of the paper's grid (128 units, "
         f"8 and 16 layers) on {full['runs']} splits. Rungs: {rungs}. The accuracy is that of the "
         "selected configuration in the full search of the same seed, the mean over the splits ± "

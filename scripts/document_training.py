@@ -48,7 +48,7 @@ def measurements(results: dict[str, Any]) -> str:
                     percent(times["overhead_of_fastest"]),
                 ]
             )
-    return f"{markdown_table(head, rows)}\n{verdict(results)}\n\n{origin(results)}"
+    return f"{verdict(results)}\n\n{markdown_table(head, rows)}\n{origin(results)}"
 
 
 def percent(share: float) -> str:

@@ -11,7 +11,7 @@ import pytest
 
 SOURCES = Path(__file__).parents[1] / "src" / "adgn"
 ROOMS = (
-    *("_util", "graph", "transforms", "nn", "data", "training", "tasks"),
+    *("_util", "graph", "transforms", "nn", "data", "distributed", "training", "tasks"),
     *("selection", "analysis", "estimators", "experiments", "report", "bench", "cli"),
 )
 ABOVE_ALL = "adgn"  # the package itself: whatever is imported there is imported on first use

@@ -45,6 +45,14 @@ def answers(monkeypatch):
     return costs, losses, failures
 
 
+def test_another_data_set_is_not_left_out_for_the_one_before(answers, monkeypatch):
+    other = Workload("property", 2, 4, "gcn", 10_000)
+    case = Case("two data sets", (SMALL, other), (SMALL,), ways=("adgn", "pyg"))
+    monkeypatch.setattr(run, "CASES", {"some": case})
+    record = run_case("some", Options(repeats=1, slowest=5.0, slowest_rival=5.0))
+    assert [point.ways["pyg"].left_out for point in record.points] == ["", ""]
+
+
 def test_every_workload_by_every_way(answers):
     lines = []
     record = run_case(

@@ -3,7 +3,7 @@ from adgn.bench.tables import tables
 from adgn.bench.targets import target_rows
 
 
-def test_a_case_without_a_target_is_shown_too(make_case, make_point):
+def test_a_case_is_shown_with_where_it_was_measured(make_case, make_point):
     case = make_case(make_point({"adgn": (0.5, 500.0), "pyg": (1.0, 250.0)}), quick=True)
     _, table = tables(BenchFile(cases={"pubmed": case}))
     assert table.title.startswith("pubmed: ")
@@ -30,6 +30,22 @@ def test_sizes(make_case, make_point):
         *("1·10^6", "40000", "adgn"),
         *("0.2", "20.00", "1.00", "1100", "1000"),
     )
+
+
+def test_predictions_are_shown_as_rates(make_case, make_point):
+    ways = {"adgn": (0.002, 300.0), "pyg": (0.5, 400.0)}
+    point = make_point(ways, edges=1_000_000).model_copy(update={"predict": True, "graphs": 512})
+    left_out = {"pyg-compiled": WayRecord(left_out="too slow")}
+    other = point.model_copy(update={"data": "texas", "ways": point.ways | left_out})
+    _, table = tables(BenchFile(cases={"prediction": make_case(point, other)}))
+    assert table.rows[:2] == (
+        ("random", "adgn", "0.002", "1.00", "256,000", "20,000,000", "300", "–"),
+        ("random", "PyG as documented", "0.5", "250.00", "1,020", "80,000", "400", "–"),
+    )
+    assert table.rows[-1][0] == "texas"
+    assert table.rows[-1][2:] == ("too slow", *["–"] * 5)
+    assert len(table.rows) == 5
+    assert {len(row) for row in table.rows} == {len(table.head)}
 
 
 def test_what_was_left_out_is_said(make_case, make_point):

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -45,6 +47,20 @@ def test_all_ways_train_alike_on_one_graph(source, phi):
 def test_all_ways_train_alike_on_many_graphs(many_graphs):
     ways = served_ways(many_graphs, ALIKE)
     check_agreement(Workload("property", 5, 8, "sum", 16), many_graphs, ways)
+
+
+@pytest.mark.parametrize("kind", ["one", "many"])
+def test_all_ways_predict_alike_and_change_nothing(kind, many_graphs):
+    source = sparse_task() if kind == "one" else many_graphs
+    trained = Workload("random", 4, 8, "gcn" if kind == "one" else "sum", 1000)
+    predicted = replace(trained, predict=True)
+    start = build_step(trained, source, "adgn")()
+    for way in served_ways(source, ALIKE):
+        step = build_step(predicted, source, way)
+        losses = [step(), step()]
+        assert losses[0] == losses[1], way  # no weight has moved
+        if kind == "one":  # on many graphs the weights move within an epoch
+            assert losses[0] == pytest.approx(start, rel=1e-4), way
 
 
 @pytest.mark.parametrize("kind", ["one", "many"])

@@ -19,6 +19,13 @@ import adgn
 SCHEMES = ("light", "dark")
 PACKAGES = [name for name in adgn.__all__ if hasattr(getattr(adgn, name), "__all__")]
 PAGES = ("index.html", "results.html", "probe.html")
+WIDE = (
+    "maths.html",
+    "models.html",
+    "stability.html",
+    "mislabelled.html",
+    "notebooks/stability.html",
+)
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +121,7 @@ def test_every_formula_is_drawn_in_the_site_s_own_font(open_page, site, name):
     )
 
 
-@pytest.mark.parametrize("name", [*PAGES, "maths.html", "models.html", "stability.html"])
+@pytest.mark.parametrize("name", [*PAGES, *WIDE])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_nothing_is_wider_than_the_screen(open_page, name, width):
     page = open_page(name, width)

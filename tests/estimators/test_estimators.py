@@ -243,7 +243,7 @@ def test_a_class_that_validation_lacks_is_not_ranked():
 
 
 def test_networks_that_need_too_much_memory_are_left_out(monkeypatch):
-    def refuse(config, runs=1):
+    def refuse(config, runs=1, ranks=1):
         if config.model.name == "adgn":
             raise NotEnoughMemoryError("it needs 900 GB")
 

@@ -1,7 +1,7 @@
 import pytest
 
 from adgn.experiments.api import plan_cells
-from adgn.experiments.beyond import BEYOND, EPOCHS, SHELLS
+from adgn.experiments.beyond import BEYOND, EPOCHS, LONG, SHELLS
 from adgn.experiments.outline import outline
 from adgn.experiments.plan import plan_cell
 from adgn.report.details import cell_view
@@ -14,6 +14,13 @@ LATER = published_tables()["graph_property_prediction_later"]
 
 def test_all_rows_have_one_protocol_and_it_is_the_one_of_the_note():
     plans = plan_cells(["beyond"], "laptop")
+    longer = [plan for plan in plans if plan.row.key == "sonar-long"]
+    for plan in longer:
+        plans.remove(plan)
+        same = plan_cell("beyond", "sonar", plan.column.key, "laptop").base.model_dump()
+        same["loop"]["max_epochs"] = LONG
+        assert plan.base.model_dump() == same
+    assert len(longer) == 4
     shared = ("optimizer", "schedule", "stopping", "loop")
     assert all(
         getattr(plan.base, part) == getattr(plans[0].base, part)
@@ -21,14 +28,14 @@ def test_all_rows_have_one_protocol_and_it_is_the_one_of_the_note():
         for part in shared
     )
     base = plans[0].base
-    assert (base.loop.batch_size, base.loop.clip_norm, base.loop.max_epochs) == (64, 1.0, EPOCHS)
+    assert (base.loop.batch_size, base.loop.clip_norm, base.loop.max_epochs) == (16, 1.0, EPOCHS)
     assert (base.schedule.name, base.schedule.min_lr, base.optimizer.lr) == ("cosine", 0.0, 0.003)
     assert base.stopping.patience is None
     assert {plan.base.model.hidden_channels for plan in plans} == {30}
     assert all(plan.space is None for plan in plans)
     note = BEYOND.notes[0]
     assert f"{EPOCHS} epochs without early stopping" in note
-    assert "batches of 64" in note
+    assert "batches of 16 graphs" in note
 
 
 def test_initialisations_of_the_budgets():

@@ -1,7 +1,9 @@
 """Pages with generated parts say what was measured."""
 
 import importlib.util
+import itertools
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ SCRIPTS = [
     "document_estimators",
     "document_integrators",
     "document_probe",
-    "document_protocols",
+    "document_mislabelled",
     "document_selection",
     "document_transforms",
 ]
@@ -48,3 +50,24 @@ def test_the_figure_of_the_integrators_is_what_was_measured():
     script = load("document_integrators")
     drawn = script.drawn(json.loads(script.RESULTS.read_text(encoding="utf-8")))
     assert drawn == script.FIGURE.read_text(encoding="utf-8")
+
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+NUMBERS = {"generated", "measured", "results"}  # the marks of parts that are made of measurements
+LISTS = {"tasks", "settings"}  # generated, but of words
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_begins_with_what_it_is_for(page):
+    text = page.read_text(encoding="utf-8")
+    first = text[text.index("\n# ") if text.startswith("---") else 0 :].lstrip().split("\n\n")[1]
+    assert re.match(r"[A-Z`][^|]+[.:]", first), first
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_generated_table_begins_with_its_conclusion(page):
+    lines = [line for line in page.read_text(encoding="utf-8").splitlines() if line.strip()]
+    for before, line in itertools.pairwise(lines):
+        mark = re.match(r"<!-- (\w+): ?(\w*)", before)
+        if mark and mark[1] in NUMBERS and mark[2] not in LISTS:
+            assert not line.startswith("|"), f"{page.name}: {before} {line}"

@@ -61,8 +61,8 @@ def look():
     from adgn.training import TASKS
     return os.environ.get("ADGN_DATA"), "own-task" in TASKS
 
-RayExecutor(address=sys.argv[1])._connect(ray)
-print(*ray.get(ray.remote(look).remote()))
+with RayExecutor(address=sys.argv[1]).joined():
+    print(*ray.get(ray.remote(look).remote()))
 """
 
 
@@ -149,6 +149,9 @@ class FakeRay:
     def init(self, **options):
         self.joined = options
 
+    def shutdown(self):
+        pass
+
     def cluster_resources(self):
         return {"CPU": 8.0, **({"GPU": self.gpus} if self.gpus else {})}
 
@@ -190,10 +193,14 @@ def test_a_relative_data_root_means_the_same_folder_to_all_workers(tmp_path, mon
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ADGN_DATA", "data")
     ray = FakeRay(0)
-    RayExecutor(address="host:1")._connect(ray)
+    monkeypatch.setattr("adgn._util.ray_cluster.import_ray", lambda raises: ray)
+    monkeypatch.setattr("adgn._util.ray_cluster.check_reachable", lambda address, raises: None)
+    with RayExecutor(address="host:1").joined():
+        pass
     assert ray.joined["runtime_env"] == {"env_vars": {"ADGN_DATA": str(tmp_path / "data")}}
     monkeypatch.setenv("ADGN_DATA", "")
-    RayExecutor(address="host:1")._connect(ray)
+    with RayExecutor(address="host:1").joined():
+        pass
     assert ray.joined["runtime_env"] == {}
 
 

@@ -1,7 +1,7 @@
 """The cases: what is measured in each, and what is aimed at."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from adgn._util.suggestions import unknown_name
@@ -56,6 +56,15 @@ def _nodes(data: str, *layers: int, phi: Literal["gcn", "sum"] = "gcn") -> tuple
     return tuple(Workload(data, depth, 64, phi) for depth in layers)
 
 
+def _predictions(graphs: int, layers: int) -> tuple[Workload, ...]:
+    """The same workloads as for training, from many small graphs to few nodes."""
+    trained = (
+        Workload("property", 20, 30, "sum", graphs),
+        *(_nodes("physics", 10) + _nodes("computers", layers) + _nodes("texas", 10)),
+    )
+    return tuple(replace(workload, predict=True) for workload in trained)
+
+
 CASES: Mapping[str, Case] = {
     "property": Case(
         "graph property prediction, one epoch in batches of 512 graphs",
@@ -68,6 +77,11 @@ CASES: Mapping[str, Case] = {
         (Workload("property", 20, 30, "sum", 5120),),
         (Workload("property", 20, 30, "sum", 1024),),
         ways=("adgn", *NETWORKS),
+    ),
+    "prediction": Case(
+        "the outputs of all nodes without gradients, on data of the cases above and below",
+        _predictions(5120, 30),
+        _predictions(1024, 10),
     ),
     "physics": Case(
         "Coauthor Physics: very sparse features",
@@ -117,10 +131,11 @@ CASES: Mapping[str, Case] = {
 }
 
 TARGETS = (
-    Target("property", "time", 5, 5),
+    Target("property", "time", 7, 7),
     Target("physics", "time", 12, 5),
-    Target("computers", "time", 20, 3.5),
-    Target("texas", "time", 3, 2),
+    Target("computers", "time", 20, 6),
+    Target("pubmed", "time", 4, 4),
+    Target("texas", "time", 3, 3),
     Target("physics", "memory", 3, 2),
     Target("computers", "memory", 2, 1.5),
 )

@@ -43,6 +43,7 @@ class PointRecord(_Record):
     layers: int
     hidden: int
     phi: str
+    predict: bool = False  # times are those of predictions, not of training steps
     nodes: int
     edges: int
     features: int

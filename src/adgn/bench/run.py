@@ -85,8 +85,9 @@ def run_case(
     for workload in case.quick if options.quick else case.points:
         if workload.data == "random" and workload.size > limit:
             continue
+        before = points[-1] if points and points[-1].data == workload.data else None
         try:
-            points.append(_point(run, workload, points[-1] if points else None))
+            points.append(_point(run, workload, before))
         except WorkerError as error:
             if not points:
                 raise BenchError(str(error)) from error

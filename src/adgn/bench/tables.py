@@ -13,6 +13,10 @@ COMPARISON_HEAD = (
     *("way", "time, s", "from – to", "× adgn", "processor time, s", "× adgn"),
     *("peak memory, MB", "× adgn", "first step, s"),
 )
+PREDICTION_HEAD = (
+    *("data", "way", "time, s", "× adgn", "graphs per second", "nodes per second"),
+    *("peak memory, MB", "first time, s"),
+)
 SIZES_HEAD = (
     *("directed edges", "nodes", "way", "step, s", "ns per edge and layer", "× adgn"),
     *("peak memory, MB", "bytes per edge"),
@@ -58,6 +62,10 @@ def _case_table(name: str, case: CaseRecord) -> Table:
         heads = ((f"{WAYS[way]}: step, s", "ms per layer", "peak memory, MB") for way in ways)
         rows = tuple(_depth_row(point, ways) for point in case.points)
         return Table(title, ("layers", *(text for head in heads for text in head)), rows, note)
+    if first.predict:
+        rows = tuple(row for point in case.points for row in _prediction_rows(point))
+        about = " ".join(f"{point.data}: {_about(point)}" for point in case.points)
+        return Table(title, PREDICTION_HEAD, rows, f"{about} {note}")
     if len(case.points) > 1:
         rows = tuple(row for point in case.points for row in _size_rows(point, case.imports_mb))
         return Table(title, SIZES_HEAD, rows, note)
@@ -99,6 +107,21 @@ def _size_rows(point: PointRecord, imports_mb: float) -> list[Row]:
     return rows
 
 
+def _prediction_rows(point: PointRecord) -> list[Row]:
+    rows: list[Row] = []
+    ours = point.ways.get(OURS, WayRecord()).seconds
+    for way, record in point.ways.items():
+        start = (point.data, WAYS[way])
+        if record.seconds is None:
+            rows.append((*start, record.left_out, *[NOTHING] * 5))
+            continue
+        rates = (_rate(count / record.seconds) for count in (point.graphs, point.nodes))
+        cost = (_seconds(record.seconds), _times(record.seconds, ours), *rates)
+        first = _seconds(record.first_seconds)
+        rows.append((*start, *cost, _number(record.peak_mb), first))
+    return rows
+
+
 def _depth_row(point: PointRecord, ways: Collection[str]) -> Row:
     row = [str(point.layers)]
     for way in ways:
@@ -135,6 +158,11 @@ def _note(case: CaseRecord) -> str:
 
 def _seconds(value: float | None) -> str:
     return NOTHING if value is None else f"{value:.3g}"
+
+
+def _rate(value: float) -> str:
+    """Three digits that count."""
+    return f"{float(f'{value:.3g}'):,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _number(value: float | None) -> str:

@@ -1,4 +1,4 @@
-"""One training step (or epoch) by each of the ways that are compared."""
+"""One training step (or epoch), or one prediction, by each of the ways that are compared."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -46,13 +46,14 @@ COMPILER = "inductor"  # torch's own
 
 @dataclass(frozen=True)
 class Workload:
-    """What is trained, however it is done."""
+    """What is trained or predicted, however it is done."""
 
     data: str  # "property", "random" or the name of a node data set
     layers: int  # with shared weights
     hidden: int  # the size of a node's state
     phi: Literal["gcn", "sum"]  # the aggregation
     size: int = 0  # how many graphs of "property", how many directed edges of "random"
+    predict: bool = False  # the outputs of all nodes alone, without gradients
 
 
 def load_source(workload: Workload, root: Path | None) -> Source:
@@ -73,12 +74,14 @@ def served_ways(source: Source, ways: Sequence[str]) -> list[str]:
 def build_step(workload: Workload, source: Source, way: str) -> Step:
     """A function that trains one step (on many graphs: one epoch) and returns the loss.
 
+    Where the workload says `predict`, it does the same without gradients and optimiser.
+
     Every way starts from the same weights and sees the same data in the same order, so that all
     but those of `NETWORKS` return the same losses, up to rounding.
     """
     if way not in WAYS:
         raise unknown_name("way", way, WAYS)
-    network = _network(workload, source, way)
+    network = _network(workload, source, way).train(not workload.predict)
     called: Callable[..., Tensor] = network
     if way in COMPILED:
         # Batches of many graphs differ in size; one graph does not.
@@ -97,7 +100,11 @@ def build_step(workload: Workload, source: Source, way: str) -> Step:
                 total += float(loss.detach())
         return total / len(passes)
 
-    return step
+    def predict() -> float:
+        with set_backend("torch" if way == "torch" else "auto"), torch.no_grad():
+            return sum(float(loss_of()) for loss_of in passes) / len(passes)
+
+    return predict if workload.predict else step
 
 
 def _network(workload: Workload, source: Source, way: str) -> nn.Module:

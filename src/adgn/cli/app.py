@@ -16,6 +16,7 @@ from adgn.cli import (
     explain,
     fit,
     lists,
+    plan,
     probe,
     report,
     reproduce,
@@ -25,6 +26,7 @@ from adgn.cli import (
 )
 from adgn.cli.console import complain, replace_unprintable
 from adgn.data.root import DataError
+from adgn.distributed.errors import RankError
 from adgn.training.errors import TrainingError
 
 app = typer.Typer(
@@ -57,6 +59,8 @@ app.command()(train.train)
 app.command()(train.resume)
 app.command()(train.evaluate)
 app.command()(train.predict)
+app.command()(plan.plan)
+app.command("partition")(plan.partition_graph)
 app.command()(explain.explain)
 app.command()(probe.probe)
 app.command()(select.select)
@@ -77,7 +81,7 @@ def main() -> None:
     replace_unprintable()
     try:
         app()
-    except (DataError, PluginError, TrainingError, ValueError) as error:
+    except (DataError, PluginError, RankError, TrainingError, ValueError) as error:
         complain(str(error))
         sys.exit(1)
     except OSError as error:

@@ -41,6 +41,34 @@ DeviceOption = Annotated[
     str | None,
     Option(help="Where to compute: cpu, cuda, cuda:1 or auto. Default: where the run did."),
 ]
+Workers = Annotated[
+    int | None,
+    Option(
+        help="Ranks that train together: each has its part of every batch, or of the graph. "
+        "Default: one process, or the ranks of `torchrun`."
+    ),
+]
+Threads = Annotated[
+    int | None,
+    Option(help="Threads of each rank. Default: the cores divided by the ranks of this machine."),
+]
+Executor = Annotated[
+    str, Option(help="Where ranks run: local (processes of this machine) or ray (a Ray cluster).")
+]
+RayAddress = Annotated[
+    str | None,
+    Option(help="Of a Ray cluster, host:port or auto. Default: a cluster on this machine."),
+]
+PartitionOption = Annotated[
+    str,
+    Option(
+        help="How one graph is spread over ranks: auto, metis, ldg, blocks, or a file that "
+        "`adgn partition` wrote."
+    ),
+]
+RankTimeout = Annotated[
+    float, Option(metavar="SECONDS", help="How long a rank waits for the others before it ends.")
+]
 Tensorboard = Annotated[
     bool, Option("--tensorboard", help="Also write TensorBoard events to the run directory.")
 ]
@@ -73,6 +101,12 @@ def train(
     ] = None,
     tensorboard: Tensorboard = False,
     plugin: PluginOption = None,
+    workers: Workers = None,
+    threads: Threads = None,
+    executor: Executor = "local",
+    ray_address: RayAddress = None,
+    partition: PartitionOption = "auto",
+    rank_timeout: RankTimeout = 300.0,
 ) -> None:
     """Train a model on a task.
 
@@ -90,7 +124,12 @@ def train(
         adgn train --config runs/trees/config.toml --run-dir runs/trees-again
 
         adgn train my-task --model my-model --plugin my_code.py
+
+        adgn train sssp --workers 4
+
+        torchrun --nproc-per-node 4 --no-python adgn train sssp --run-dir runs/sssp
     """
+    from adgn.cli.rank_options import RankOptions
     from adgn.training import RunDirectory, parse_setting, read_config, resolve_config
     from adgn.training import train as train_run
 
@@ -104,12 +143,18 @@ def train(
         {} if seed is None else {"seed": seed},
     )
     names = resolved.task.name, resolved.model.name
-    folder = run_dir or _new_folder("-".join([*names, str(resolved.seed)]))
-    try:
-        _show(" ".join(names), folder, tensorboard, partial(train_run, resolved, run_dir=folder))
-    finally:
-        if run_dir is None:
-            RunDirectory(folder).remove_if_unused()
+    options = RankOptions(workers, threads, executor, ray_address, partition, rank_timeout)
+    with options.ranks(resolved) as ranks:
+        if ranks.rank > 0:  # rank 0 writes and prints
+            train_run(resolved, ranks=ranks, partition=partition)
+            return
+        folder = run_dir or _new_folder("-".join([*names, str(resolved.seed)]))
+        run = partial(train_run, resolved, run_dir=folder, ranks=ranks, partition=partition)
+        try:
+            _show(" ".join(names), folder, tensorboard, options.placed(run, resolved, folder))
+        finally:
+            if run_dir is None:
+                RunDirectory(folder).remove_if_unused()
 
 
 def resume(
@@ -117,14 +162,33 @@ def resume(
     tensorboard: Tensorboard = False,
     device: DeviceOption = None,
     plugin: PluginOption = None,
+    workers: Workers = None,
+    threads: Threads = None,
+    executor: Executor = "local",
+    ray_address: RayAddress = None,
+    partition: PartitionOption = "auto",
+    rank_timeout: RankTimeout = 300.0,
 ) -> None:
-    """Go on with a run that was stopped, exactly as if it had not been."""
+    """Go on with a run that was stopped, exactly as if it had not been.
+
+    The number of workers may be another one than before: the last bits of the scores then differ.
+    """
+    from adgn.cli.rank_options import RankOptions
     from adgn.training import RunDirectory
     from adgn.training import resume as resume_run
+    from adgn.training import train as train_run
 
     config = RunDirectory(run_dir).config()
-    run = partial(resume_run, run_dir, device=device)
-    _show(f"{config.task.name} {config.model.name}", run_dir, tensorboard, run)
+    if device is not None:
+        config = config.model_copy(update={"device": device})
+    options = RankOptions(workers, threads, executor, ray_address, partition, rank_timeout)
+    with options.ranks(config) as ranks:
+        if ranks.rank > 0:
+            train_run(config, ranks=ranks, partition=partition)
+            return
+        run = partial(resume_run, run_dir, device=device, ranks=ranks, partition=partition)
+        label = f"{config.task.name} {config.model.name}"
+        _show(label, run_dir, tensorboard, options.placed(run, config, run_dir))
 
 
 def evaluate(

@@ -44,14 +44,19 @@ class TransferOutcome:
     @property
     def title(self) -> str:
         """The model's name in tables and figures."""
-        settings = _settings(self.model)
-        title = model_spec(settings["name"]).title
-        return f"{title}, residual and norm" if settings.get("residual") else title
+        return contender_title(self.model)
 
     @property
     def solved(self) -> bool:
         """Whether more than nine tenths of the constant answer's error are gone."""
         return self.error < 0.1 * self.constant
+
+
+def contender_title(model: str) -> str:
+    """The name of a contender, or of a registered model, in tables and figures."""
+    settings = _settings(model)
+    title = model_spec(settings["name"]).title
+    return f"{title}, residual and norm" if settings.get("residual") else title
 
 
 def _settings(model: str) -> dict[str, Any]:

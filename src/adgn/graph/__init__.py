@@ -9,13 +9,17 @@ from adgn.graph.edges import edge_list, edges_with_loops
 from adgn.graph.hops import hop_operator
 from adgn.graph.kernels import edge_dot, multiply_reference
 from adgn.graph.native.library import Backend, backend, set_backend
+from adgn.graph.needed import NeededNodes, needed_nodes
 from adgn.graph.operator import CSR, SparseOperator, SparsePattern, cache_info, clear_cache
+from adgn.graph.partitioned import PartitionedGraph, PartitionedOperator
 from adgn.graph.similarity import edge_cosine
 from adgn.graph.two_way import GraphOperator, TwoWayOperator
 
 __all__ = ["CSR", "DIRECTIONS", "Adjacency", "Backend", "Direction", "EdgeLayout", "EdgeOperator"]
-__all__ += ["GraphBlocks", "GraphOperator", "Operator", "OperatorDirection", "SelectedGraphs"]
+__all__ += ["GraphBlocks", "GraphOperator", "Operator", "OperatorDirection", "PartitionedGraph"]
+__all__ += ["PartitionedOperator", "SelectedGraphs"]
 __all__ += ["SparseOperator", "SparsePattern", "TwoWayOperator", "backend", "cache_info"]
 __all__ += ["clear_cache", "edge_list", "edge_operator", "edges_with_loops", "graph_operator"]
 __all__ += ["hop_operator", "multiply_reference", "set_backend", "sparse_features", "turned"]
+__all__ += ["NeededNodes", "needed_nodes"]
 __all__ += ["attend", "edge_cosine", "edge_dot", "edge_softmax"]

@@ -4,7 +4,7 @@ Self loops, weights and normalisation on the way from edges to an operator are `
 """
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, cast, get_args
 
 import torch
 from torch import Tensor
@@ -20,6 +20,7 @@ from adgn.graph.checks import (
 )
 from adgn.graph.direction import OperatorDirection, check_operator_direction
 from adgn.graph.operator import SparseOperator, SparsePattern, cached
+from adgn.graph.partitioned import PartitionedGraph, PartitionedOperator
 
 if TYPE_CHECKING:
     from adgn.graph.blocks import SelectedGraphs
@@ -33,9 +34,15 @@ SELF_LOOP_WEIGHT = {"loops": 1.0, "gcn": 1.0, "gcn-improved": 2.0, "laplacian": 
 SPARSE_LAYOUTS = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc)
 
 # A [2, E] edge list, PyG's EdgeIndex (a Tensor too), a torch sparse matrix, an operator or two of
-# them, or a batch out of many prepared graphs.
+# them, a batch out of many prepared graphs, or the part of a graph that a rank has.
 Adjacency: TypeAlias = Union[
-    Tensor, SparseOperator, "EdgeOperator", "TwoWayOperator", "SelectedGraphs"
+    Tensor,
+    SparseOperator,
+    "EdgeOperator",
+    "TwoWayOperator",
+    "SelectedGraphs",
+    PartitionedGraph,
+    PartitionedOperator,
 ]
 
 
@@ -71,7 +78,8 @@ def graph_operator(
             `EdgeIndex`; or a sparse `[N, N]` tensor in PyG's `adj_t` form, whose rows are the
             targets and whose values are the edge weights; or an operator, returned as it is, for
             it was built with a normalisation and a direction; or a batch of prepared graphs
-            ([`GraphBlocks`][adgn.graph.GraphBlocks]).
+            ([`GraphBlocks`][adgn.graph.GraphBlocks]); or the part of a graph that a rank has
+            (`adgn.graph.partitioned`).
         edge_weight: `[E]`; gradients flow to it. All ones by default.
         num_nodes: The number of nodes.
         normalization: `"none"`, `"mean"`, `"sym"`, `"laplacian"`, `"skew"`, `"loops"`, `"gcn"` or
@@ -93,8 +101,9 @@ def graph_operator(
     """
     if like is not None and torch.is_autocast_enabled(like.device.type):
         like = like.new_empty(0, dtype=torch.float32)  # autocast's sparse products are in single
-    if isinstance(edge_index, SparseOperator):
-        return _checked_operator(edge_index, edge_weight, num_nodes, like)
+    if isinstance(edge_index, SparseOperator | PartitionedOperator):
+        # A rank's part stands for an operator; what it cannot do raises.
+        return _checked_operator(cast(SparseOperator, edge_index), edge_weight, num_nodes, like)
     if hasattr(edge_index, "operator"):  # a batch of prepared graphs
         if edge_weight is not None:
             raise ValueError(
@@ -103,7 +112,7 @@ def graph_operator(
             )
         dtype = torch.get_default_dtype() if like is None else like.dtype
         operator = edge_index.operator(normalization, dtype, direction)
-        return _checked_operator(operator, None, num_nodes, like)
+        return _checked_operator(cast(SparseOperator, operator), None, num_nodes, like)
     layout = getattr(edge_index, "layout", torch.strided)
     if layout not in (torch.strided, *SPARSE_LAYOUTS):
         raise TypeError(
@@ -291,10 +300,11 @@ def _checked_operator(
             f"the operator has shape {list(operator.shape)}, but x has {num_nodes} nodes"
         )
     if like is not None:
-        check_same_place("the operator", operator.value, "x", like)
-        if operator.value.dtype != like.dtype and not torch.is_autocast_enabled(like.device.type):
+        value = operator.values[0] if isinstance(operator, PartitionedOperator) else operator.value
+        check_same_place("the operator", value, "x", like)
+        if value.dtype != like.dtype and not torch.is_autocast_enabled(like.device.type):
             raise TypeError(
-                f"the operator has dtype {operator.value.dtype}, but x {like.dtype}; build it with "
+                f"the operator has dtype {value.dtype}, but x {like.dtype}; build it with "
                 "graph_operator(..., like=x)"
             )
     return operator

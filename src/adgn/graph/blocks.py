@@ -82,6 +82,11 @@ class GraphBlocks:
         return self.node_ptr.numel() - 1
 
     @property
+    def edge_count(self) -> Tensor:
+        """`[graphs]`; how many edges each graph has."""
+        return self._edge_count
+
+    @property
     def num_nodes(self) -> int:
         """The nodes of all graphs together."""
         return int(self.node_ptr[-1])
@@ -225,7 +230,7 @@ class SelectedGraphs:
         blocks = self.blocks
         count = blocks._edge_count[self.graphs]
         first = (blocks._edge_count.cumsum(0) - blocks._edge_count)[self.graphs]
-        graph, position = _runs(first, count)
+        graph, position = runs(first, count)
         number = blocks._edge_order[position]
         return blocks.edge_index[:, number] + self._shift[graph], number
 
@@ -240,7 +245,7 @@ class SelectedGraphs:
                 return CSR(rowptr, col, shape), slots
         first = whole.rowptr[self.blocks.node_ptr[self.graphs]]
         last = whole.rowptr[self.blocks.node_ptr[self.graphs + 1]]
-        graph, slots = _runs(first, last - first)
+        graph, slots = runs(first, last - first)
         dtype = whole.col.dtype
         ends = whole.rowptr.index_select(0, self.node_index + 1)
         lengths = ends - whole.rowptr.index_select(0, self.node_index)
@@ -264,7 +269,7 @@ def _with_zero(counts: Tensor) -> Tensor:
     return torch.cat([counts.new_zeros(1), counts])
 
 
-def _runs(first: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+def runs(first: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
     """The runs `first[i], first[i] + 1, …` of `count[i]` numbers each, and each number's `i`."""
     total = int(count.sum())
     run = torch.repeat_interleave(count, output_size=total)

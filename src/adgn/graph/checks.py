@@ -173,6 +173,24 @@ def check_batch(batch: Tensor, num_nodes: int, like: Tensor, batch_size: int | N
             )
 
 
+def check_node_numbers(name: str, nodes: Tensor, num_nodes: int, like: Tensor) -> None:
+    """Raises unless `nodes` are numbers `[K]` of some of `num_nodes` nodes, beside `like`."""
+    check_tensor(name, nodes)
+    if nodes.dim() != 1 or nodes.dtype != torch.int64:
+        hint = ": pass mask.nonzero().view(-1)" if nodes.dtype == torch.bool else ""
+        raise ValueError(
+            f"{name} has shape {list(nodes.shape)} and dtype {nodes.dtype}; expected the numbers "
+            f"of nodes, torch.int64 of shape [K]{hint}"
+        )
+    check_same_place(name, nodes, "x", like)
+    wrong = ((nodes < 0) | (nodes >= num_nodes)).nonzero()
+    if len(wrong):
+        place = int(wrong[0])
+        raise ValueError(
+            f"{name}[{place}] = {int(nodes[place])} is out of range for {num_nodes} nodes"
+        )
+
+
 def check_tensor(name: str, value: object) -> None:
     """Raises unless `value` is a tensor."""
     if not isinstance(value, Tensor):

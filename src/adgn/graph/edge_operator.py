@@ -28,6 +28,7 @@ from adgn.graph.direction import OperatorDirection, check_operator_direction, un
 from adgn.graph.edges import edge_list
 from adgn.graph.kernels import multiply_transposed
 from adgn.graph.operator import SparseOperator
+from adgn.graph.partitioned import PartitionedOperator
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +106,7 @@ class EdgeOperator:
         return torch.zeros_like(x).index_add(-2, row, messages)
 
 
-Operator: TypeAlias = SparseOperator | EdgeOperator
+Operator: TypeAlias = SparseOperator | EdgeOperator | PartitionedOperator
 
 
 def edge_operator(

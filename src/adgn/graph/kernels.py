@@ -37,16 +37,16 @@ def multiply(operator: "SparseOperator", x: Tensor, *, transposed: bool = False)
         # Sparse products have no half-precision kernel on every device.
         with torch.autocast(x.device.type, enabled=False):
             return multiply(operator, x.to(operator.value.dtype), transposed=transposed)
-    return _as_columns(x, rows, lambda x: _apply(operator.value, x, operator, transposed))
+    return columns_first(x, rows, lambda x: _apply(operator.value, x, operator, transposed))
 
 
 def multiply_transposed(operator: "SparseOperator", x: Tensor) -> Tensor:
     """`operatorᵀ @ x` for `x` of shape `[..., rows, channels]`, without a gradient."""
     csr, value = operator.pattern.transposed, operator.transposed_value.detach()
-    return _as_columns(x, csr.shape[0], lambda x: _csr_matmul(csr, value, x))
+    return columns_first(x, csr.shape[0], lambda x: csr_matmul(csr, value, x))
 
 
-def _as_columns(x: Tensor, rows: int, product: Callable[[Tensor], Tensor]) -> Tensor:
+def columns_first(x: Tensor, rows: int, product: Callable[[Tensor], Tensor]) -> Tensor:
     """The product with `[..., nodes, channels]`, whose leading dimensions become more channels."""
     if x.dim() == 2:
         return product(x)
@@ -70,7 +70,8 @@ def multiply_reference(operator: "SparseOperator", x: Tensor) -> Tensor:
     return x.new_zeros(csr.shape[0], x.size(-1)).index_add(0, csr.row.long(), messages)
 
 
-def _csr_matmul(csr: "CSR", value: Tensor, x: Tensor) -> Tensor:
+def csr_matmul(csr: "CSR", value: Tensor, x: Tensor) -> Tensor:
+    """The product of a CSR matrix and `[columns, channels]`, without a gradient."""
     library = native_library()
     if (
         library is not None
@@ -80,7 +81,7 @@ def _csr_matmul(csr: "CSR", value: Tensor, x: Tensor) -> Tensor:
         return calls.multiply(library, csr, value, x)
     if value.device.type == "cpu" and value.dtype not in DTYPES:
         # torch has no sparse product for half precision here: the sums are made in single.
-        return _csr_matmul(csr, value.float(), x.float()).to(value.dtype)
+        return csr_matmul(csr, value.float(), x.float()).to(value.dtype)
     matrix = torch_csr(csr.rowptr, csr.col, value, csr.shape, check=False)
     if not torch.is_autocast_enabled(value.device.type):
         return matrix @ x
@@ -103,10 +104,10 @@ class _Multiply(torch.autograd.Function):
     def forward(value: Tensor, x: Tensor, operator: "SparseOperator", transposed: bool) -> Tensor:
         pattern = operator.pattern
         if not transposed:
-            return _csr_matmul(pattern.csr, value, x)
+            return csr_matmul(pattern.csr, value, x)
         same = _shares_memory(value, operator.value)
         turned = operator.transposed_value.detach() if same else pattern.transpose_values(value)
-        return _csr_matmul(pattern.transposed, turned, x)
+        return csr_matmul(pattern.transposed, turned, x)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

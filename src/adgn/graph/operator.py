@@ -194,6 +194,11 @@ class SparsePattern:
         """`(rows, columns)`."""
         return self.csr.shape
 
+    @lazy_property
+    def one_block(self) -> Tensor:
+        """All rows as one block: a `block_ptr` of `[0, rows]`, always the same tensor."""
+        return torch.tensor([0, self.csr.shape[0]], device="cpu")
+
     def transpose_values(self, value: Tensor) -> Tensor:
         """Values in the order of `csr`, put in the order of `transposed`."""
         return value.index_select(0, self._transposing_order)

@@ -10,6 +10,7 @@ from adgn.graph.checks import records_sizes
 from adgn.graph.edge_operator import EdgeOperator, Operator
 from adgn.graph.kernels import multiply_transposed
 from adgn.graph.operator import SparseOperator
+from adgn.graph.partitioned import PartitionedOperator
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +75,19 @@ def operators_of(operator: GraphOperator) -> tuple[Operator, ...]:
     return (operator,)
 
 
+def values_of(operator: GraphOperator) -> tuple[Tensor, ...]:
+    """The entries of all operators of which `operator` consists."""
+    found: list[Tensor] = []
+    for one in operators_of(operator):
+        found += one.values if isinstance(one, PartitionedOperator) else (one.value,)
+    return tuple(found)
+
+
+def is_partitioned(operator: GraphOperator) -> bool:
+    """Whether it is this rank's part of a graph that is spread over ranks."""
+    return any(isinstance(one, PartitionedOperator) for one in operators_of(operator))
+
+
 def sparse_operators_of(operator: GraphOperator) -> tuple[SparseOperator, ...]:
     """The same where none of them is a list of edges."""
     found = tuple(one for one in operators_of(operator) if isinstance(one, SparseOperator))
@@ -83,7 +97,13 @@ def sparse_operators_of(operator: GraphOperator) -> tuple[SparseOperator, ...]:
 
 def multiply_back(operator: GraphOperator, x: Tensor) -> Tensor:
     """The transposed products of one or two operators, next to each other, without a gradient."""
-    products = [multiply_transposed(one, x) for one in sparse_operators_of(operator)]
+    products = []
+    for one in operators_of(operator):
+        if isinstance(one, PartitionedOperator):
+            products.append(one.multiply_back(x))
+        else:
+            assert isinstance(one, SparseOperator)
+            products.append(multiply_transposed(one, x))
     return products[0] if len(products) == 1 else torch.cat(products, dim=-1)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from adgn.graph import Adjacency, Direction, edge_list
+from adgn.graph import Adjacency, Direction, GraphOperator, NeededNodes, edge_list
 from adgn.graph.checks import check_choice, check_count, check_features, check_flag, check_positive
 from adgn.nn import aggregation
 from adgn.nn.base import Activation, has_hooks, known_activation, resolve_activation
@@ -219,7 +219,7 @@ def integrate_layers(
     layers: Sequence[AntiSymmetricConv],
     num_steps: int,
     x: Tensor,
-    edge_index: Adjacency,
+    edge_index: Adjacency | NeededNodes,
     *args: Any,
     **kwargs: Any,
 ) -> Tensor:
@@ -236,8 +236,13 @@ def integrate_layers(
     w_self = _stacked([layer.w_self() for layer in layers])
     w_neigh = _stacked([aggregation.linear_weight(layer.phi) for layer in layers])
     bias = _stacked(biases) if biases else None
+    operator: GraphOperator | NeededNodes
+    if isinstance(edge_index, NeededNodes):
+        operator = edge_index
+    else:
+        operator = phi.prepared(x, edge_index, *args, **kwargs)
     return integrate(
-        *(x, phi.prepared(x, edge_index, *args, **kwargs), w_self, w_neigh, bias),
+        *(x, operator, w_self, w_neigh, bias),
         epsilon=first.epsilon,
         act=first.act,
         num_steps=num_steps,

@@ -14,16 +14,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from adgn.graph import EdgeOperator, GraphOperator, TwoWayOperator, graph_operator
+from adgn.graph import EdgeOperator, GraphOperator, NeededNodes, TwoWayOperator, graph_operator
 from adgn.graph.checks import check_choice, check_count, check_finite
 from adgn.graph.native.library import native_library, setting
-from adgn.graph.two_way import compiled_graph, operators_of
+from adgn.graph.two_way import compiled_graph, operators_of, values_of
 from adgn.nn.base import Activation, KnownActivation, known_activation
+from adgn.nn.halo_stepper import halo_stepper
 from adgn.nn.integrators import EULER, Integrator, VectorField, resolve_integrator
 from adgn.nn.steppers import (
     MEMORIES,
     Memory,
     NativeStepper,
+    NeededStepper,
     Stepper,
     TorchStepper,
     Weights,
@@ -42,7 +44,7 @@ REVERSIBLE_STEPS = 16
 
 def integrate(
     x: Tensor,
-    operator: GraphOperator,
+    operator: GraphOperator | NeededNodes,
     w_self: Tensor,
     w_neigh: Tensor,
     bias: Tensor | None,
@@ -71,7 +73,8 @@ def integrate(
     Args:
         x: States, `[..., N, d]`.
         operator: The graph $\mathbf{A}$, `[N, N]`; or both directions of it, for $\mathbf{A}
-            \mathbf{X} \mathbf{V}^\top$ of each.
+            \mathbf{X} \mathbf{V}^\top$ of each; or the nodes that are needed of it, for forward
+            Euler, in whose order the states then are: the result has the last of them.
         w_self: $\mathbf{M} = \mathbf{W} - \mathbf{W}^\top - \gamma \mathbf{I}$, `[K, d, d]`:
             K = 1 set of weights for all steps, or K = `num_steps`.
         w_neigh: $\mathbf{V}$, `[K, d, d]`; for both directions one above the other, `[K, 2 d, d]`.
@@ -87,13 +90,18 @@ def integrate(
             (Runge-Kutta, Adams-Bashforth) run in the native kernels, or as the plain loop; forward
             Euler has a backward pass by hand in torch too. Others take the plain loop.
     """
+    scheme = resolve_integrator(integrator)
+    needed = operator if isinstance(operator, NeededNodes) else None
+    if needed is not None:
+        operator = needed.operator
+        _check_needed(needed, num_steps, scheme)
+    assert not isinstance(operator, NeededNodes)
     _check_shapes(x, operator, w_self, w_neigh, bias, num_steps)
     check_choice("memory", memory, MEMORIES)
-    scheme = resolve_integrator(integrator)
     check_memory(memory, scheme)
     activation = known_activation(act)
     weights = Weights(w_self, w_neigh, bias)
-    reason = _fallback_reason(x, operator, weights, activation, scheme)
+    reason = _fallback_reason(x, operator, weights, activation, scheme, needed)
     if activation is None or reason is not None:
         if setting() == "native":
             raise not_served(reason)
@@ -101,6 +109,8 @@ def integrate(
         fields = _fields(operator, weights, act)
 
         def some_steps(x: Tensor, first: int, last: int) -> Tensor:
+            if needed is not None:
+                return _needed_steps(x, needed, weights, epsilon, act, first, last)
             return scheme.advance(fields, x, epsilon, first, last)
 
         return checkpointed(some_steps, x, num_steps, memory, lambda first, last: [act])
@@ -110,7 +120,7 @@ def integrate(
         settings = (epsilon, activation, num_steps, memory, keep)
         states: Tensor = integrate_op(x, w_self, w_neigh, bias, *graph, *settings)[0]
         return states
-    run = Run.plan(x, operator, weights, epsilon, activation, num_steps, memory, scheme)
+    run = Run.plan(x, operator, weights, epsilon, activation, num_steps, memory, scheme, needed)
     if not keep:
         return run.forward(x, weights.readable(), keep=False)[0]
     result: Tensor = _Integrate.apply(x, w_self, w_neigh, bias, run)  # type: ignore[no-untyped-call]
@@ -119,7 +129,7 @@ def integrate(
 
 def integrate_reference(
     x: Tensor,
-    operator: GraphOperator,
+    operator: GraphOperator | NeededNodes,
     w_self: Tensor,
     w_neigh: Tensor,
     bias: Tensor | None,
@@ -130,6 +140,9 @@ def integrate_reference(
     integrator: Integrator = EULER,
 ) -> Tensor:
     """The same as a plain loop; `integrate` is tested against it."""
+    if isinstance(operator, NeededNodes):
+        weights = Weights(w_self, w_neigh, bias)
+        return _needed_steps(x, operator, weights, epsilon, act, 0, num_steps)
     fields = _fields(operator, Weights(w_self, w_neigh, bias), act)
     return integrator.advance(fields, x, epsilon, 0, num_steps)
 
@@ -145,13 +158,42 @@ def _fields(
         which = number if weights.w_self.size(0) > 1 else 0
         if which not in known:
             w_self, w_neigh, bias = weights.of_step(which)
-            learned = (w_neigh, *(one.value for one in operators_of(operator)))
+            learned = (w_neigh, *values_of(operator))
             known[which] = VectorField(
                 w_self, lambda x: operator @ (x @ w_neigh.t()), bias, act, learned
             )
         return known[which]
 
     return of_step
+
+
+def _needed_steps(
+    x: Tensor,
+    needed: NeededNodes,
+    weights: Weights,
+    epsilon: float,
+    act: Activation | None,
+    first: int,
+    last: int,
+) -> Tensor:
+    """Euler's steps `first` to `last - 1`, each for the nodes that are still needed after it."""
+    for step in range(first, last):
+        w_self, w_neigh, bias = weights.of_step(step)
+        count = needed.counts[step + 1]
+        before = x[:count]
+        h = before @ w_self.t() + (needed.layer(step) @ (x @ w_neigh.t()))[:count]
+        h = h if bias is None else h + bias
+        x = before + epsilon * (h if act is None else act(h))
+    return x
+
+
+def _check_needed(needed: NeededNodes, num_steps: int, integrator: Integrator) -> None:
+    """Raises unless it was worked out for these steps."""
+    if integrator != EULER or needed.num_layers != num_steps:
+        raise ValueError(
+            f"the needed nodes are those of {needed.num_layers} Euler steps, but num_steps="
+            f"{num_steps} and integrator={integrator.name!r}; give the operator of the whole graph"
+        )
 
 
 def _check_shapes(
@@ -190,10 +232,17 @@ def _fallback_reason(
     weights: Weights,
     activation: KnownActivation | None,
     integrator: Integrator,
+    needed: NeededNodes | None,
 ) -> str | None:
     """Why the plain loop must serve; `None` where it need not."""
     if activation is None:
         return "this activation"
+    if needed is not None:
+        if native_library() is None:
+            return "some of the nodes without the native kernels"
+        reason = unsupported_reason(x, operator, weights)
+        if reason is not None:
+            return f"some of the nodes and {reason}"
     if integrator != EULER:
         named = f"integrator={integrator.name!r}"
         if not integrator.adds_rates:
@@ -227,10 +276,17 @@ class Run:
         num_steps: int,
         memory: Memory,
         integrator: Integrator = EULER,
+        needed: NeededNodes | None = None,
     ) -> "Run":
         """An integration that begins with the states `x`."""
         library = native_library()
+        spread = halo_stepper(library, x, operator, weights, epsilon, activation, integrator)
+        if spread is not None:
+            return cls(spread, num_steps, memory)
         reason = unsupported_reason(x, operator, weights)
+        if library is not None and needed is not None:  # or the plain loop would serve
+            kind = (operator, epsilon, activation, library, None)
+            return cls(NeededStepper(*kind, needed), num_steps, memory)
         if library is not None and reason is None:
             settings = (library, operator, weights, epsilon, activation, integrator)
             stepper = NativeStepper.choose(*settings)
@@ -244,7 +300,7 @@ class Run:
         interval = self.num_steps
         if self.memory == "checkpoint":
             interval = checkpoint_interval(self.num_steps)
-        elif self.stepper.activation == "tanh" and self.stepper.integrator == EULER:
+        elif self.stepper.adds_up_states:
             interval = REVERSIBLE_STEPS
         return split_steps(self.num_steps, interval)
 
@@ -254,12 +310,12 @@ class Run:
             return self.stepper.forward(x, weights, self.num_steps, False)[0], []
         kept = []
         for first, last in self.between_checkpoints():
-            steps = weights.of_steps(first, last)
+            steps, stepper = weights.of_steps(first, last), self.stepper.of_steps(first, last)
             if self.memory == "checkpoint":
                 kept.append([x])
-                x, _ = self.stepper.forward(x, steps, last - first, False)
+                x, _ = stepper.forward(x, steps, last - first, False)
             else:
-                x, kept_here = self.stepper.forward(x, steps, last - first, True)
+                x, kept_here = stepper.forward(x, steps, last - first, True)
                 kept.append(kept_here)
         return x, kept
 
@@ -269,11 +325,11 @@ class Run:
         """The gradient in the first states; those in the weights are added to `grads`."""
         between = self.between_checkpoints()
         for (first, last), kept_here in zip(reversed(between), reversed(kept), strict=True):
-            steps = weights.of_steps(first, last)
+            steps, stepper = weights.of_steps(first, last), self.stepper.of_steps(first, last)
             if self.memory == "checkpoint":
-                _, kept_here = self.stepper.forward(kept_here[0], steps, last - first, True)
+                _, kept_here = stepper.forward(kept_here[0], steps, last - first, True)
             grads_here = None if grads is None else grads.of_steps(first, last)
-            grad = self.stepper.backward(grad, steps, last - first, kept_here, grads_here)
+            grad = stepper.backward(grad, steps, last - first, kept_here, grads_here)
             del kept_here  # before the steps from the checkpoint before are computed again
         return grad
 
@@ -281,7 +337,9 @@ class Run:
         """The same by the plain loop, whose gradient has a gradient."""
         epsilon, count = self.stepper.epsilon, self.num_steps
         act = {"identity": None, "tanh": torch.tanh, "relu": torch.relu}[self.stepper.activation]
-        inputs = (x, self.stepper.operator, w_self, w_neigh, bias)
+        stepper = self.stepper
+        operator = stepper.needed if isinstance(stepper, NeededStepper) else stepper.operator
+        inputs = (x, operator, w_self, w_neigh, bias)
         integrator = self.stepper.integrator
         return integrate_reference(
             *inputs, epsilon=epsilon, act=act, num_steps=count, integrator=integrator
@@ -300,7 +358,7 @@ class _Integrate(torch.autograd.Function):
         ctx.lengths = [len(kept_here) for kept_here in kept]
         # Torch frees what is saved this way after the backward pass, and raises if it was changed
         # before. The operator's values are saved for this check alone.
-        values = [one.value for one in operators_of(run.stepper.operator)]
+        values = values_of(run.stepper.operator)
         ctx.num_values = len(values)
         pieces = (t for part in kept for t in part)
         ctx.save_for_backward(x, w_self, w_neigh, bias, *values, *pieces)

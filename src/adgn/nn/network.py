@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import global_add_pool, global_max_pool, global_mean_pool
 
-from adgn.graph import Adjacency, sparse_features
+from adgn.graph import Adjacency, NeededNodes, sparse_features
 from adgn.graph.adjacency import SPARSE_LAYOUTS
 from adgn.graph.checks import (
     INTEGER_TYPES,
@@ -18,8 +18,11 @@ from adgn.graph.checks import (
     check_count,
     check_features,
     check_flag,
+    check_node_numbers,
     check_tensor,
+    is_traced,
 )
+from adgn.graph.needed import feature_rows
 from adgn.nn.registry import ModelOptions, ModelSpec, check_ridge, unused_edge_features
 
 Level = Literal["node", "graph"]
@@ -101,7 +104,9 @@ class GraphNetwork(nn.Module):
             `edge_attr` where edge features are given) that maps states `[N, d]` to states
             `[N, d]`. An attribute `edge_dim = None` says that it reads no edge features,
             `reads_batch = True` that it is also called with `batch` and `batch_size`, and
-            `out_channels` that its states have another size than `d`.
+            `out_channels` that its states have another size than `d`. A method `needed(like,
+            edge_index, edge_weight, nodes)` that returns `NeededNodes`, or `None`, says that it
+            can be called with those in place of `edge_index`.
         level: `"node"`: one output per node; `"graph"`: one per graph.
         encoder: `"linear"` (no activation); `"linear_no_bias"`; `"embedding"`: the sum of an
             embedding of each of the node's integers; or `"none"`: the features are the states.
@@ -209,6 +214,7 @@ class GraphNetwork(nn.Module):
         *,
         batch_size: int | None = None,
         edge_attr: Tensor | None = None,
+        nodes: Tensor | None = None,
     ) -> Tensor:
         """The outputs of all nodes or graphs.
 
@@ -219,11 +225,49 @@ class GraphNetwork(nn.Module):
             batch: `[N]`; the graph that each node belongs to. Needed at graph level.
             batch_size: The number of graphs; by default the largest number in `batch` plus one.
             edge_attr: Edge features `[E, F]`, for a propagation that uses them.
+            nodes: `[K]`; the numbers of the nodes whose outputs are wanted, `[K, out_channels]`.
+                The result is that of all nodes, of which these rows are taken. Where these nodes
+                depend on far fewer states than there are, as with few layers on a large graph or
+                at the root of a tree, only those are computed (`adgn.graph.needed_nodes`): by
+                A-DGN with `sum` or `gcn` and Euler's steps, and by GCN, GAT, GraphSAGE, GIN and
+                GCNII without dropout and batch normalisation. What is needed is worked out once
+                per graph and `nodes`, so pass the same tensors again.
         """
+        needed = None if nodes is None else self._needed(x, edge_index, edge_weight, nodes)
+        if needed is not None and edge_attr is None:
+            last: Tensor = self.propagation(self.encode(x, needed.nodes), needed)
+            return self.read(last.index_select(-2, needed.read))
         states = self.states(
             x, edge_index, edge_weight, batch, batch_size=batch_size, edge_attr=edge_attr
         )
-        return self.read(self.dropout(states), batch, batch_size)
+        states = self.dropout(states)
+        if nodes is None:
+            return self.read(states, batch, batch_size)
+        if not is_traced(states):
+            check_node_numbers("nodes", nodes, states.size(-2), states)
+        if self.fully_adjacent:
+            return self.read(states, batch, batch_size).index_select(-2, nodes)
+        return self.read(states.index_select(-2, nodes))
+
+    def _needed(
+        self, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None, nodes: Tensor
+    ) -> NeededNodes | None:
+        """What has to be computed for the outputs of `nodes`; `None` for everything."""
+        if self.level == "graph":
+            raise ValueError("nodes was given at level='graph', where graphs have outputs")
+        weight = next(self.parameters(), None)
+        if is_traced(x) or weight is None:
+            return None
+        check_tensor("x", x)
+        check_tensor("nodes", nodes)
+        find = getattr(self.propagation, "needed", None)
+        drops = self.training and self.dropout.p > 0
+        if find is None or drops or self.fully_adjacent or x.dim() != 2:
+            return None
+        needed: NeededNodes | None = find(
+            weight.new_empty(x.size(0), 0), edge_index, edge_weight, nodes
+        )
+        return needed
 
     def states(
         self,
@@ -246,10 +290,15 @@ class GraphNetwork(nn.Module):
         last: Tensor = self.propagation(states, edge_index, edge_weight, **extra)
         return last
 
-    def encode(self, x: Tensor) -> Tensor:
-        """The first states, `[N, hidden_channels]`; sparse features are never made dense."""
+    def encode(self, x: Tensor, nodes: Tensor | None = None) -> Tensor:
+        """The first states, `[N, hidden_channels]`; sparse features are never made dense.
+
+        With `nodes` those of some nodes, in the order of their numbers `[K]`.
+        """
         check_tensor("x", x)
         encoder = self.encoder
+        if nodes is not None and x.layout == torch.strided:
+            x = x.index_select(0, nodes)
         if encoder is not None and not isinstance(encoder, nn.Linear):
             states: Tensor = encoder(x)
             return states
@@ -267,7 +316,8 @@ class GraphNetwork(nn.Module):
                     "x.detach() if the gradient is not needed"
                 )
             check_features(x, self.in_channels, like=weight)
-            product = sparse_features(x) @ encoder.weight.t()
+            features = sparse_features(x) if nodes is None else feature_rows(x, nodes)
+            product = features @ encoder.weight.t()
             return product if encoder.bias is None else product + encoder.bias
         check_features(x, self.in_channels, like=weight)
         if encoder is None:

@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Literal
 
@@ -25,11 +25,18 @@ from torch import Tensor, nn
 from torch.autograd import forward_ad
 from torch.utils.checkpoint import checkpoint
 
-from adgn.graph import EdgeOperator, GraphOperator
+from adgn.graph import EdgeOperator, GraphOperator, NeededNodes
 from adgn.graph.checks import is_traced
 from adgn.graph.native import calls
 from adgn.graph.native.library import DTYPES, Integration, NativeLibrary, Scheme
-from adgn.graph.two_way import compiled_graph, multiply_back, operators_of, sparse_operators_of
+from adgn.graph.two_way import (
+    compiled_graph,
+    is_partitioned,
+    multiply_back,
+    operators_of,
+    sparse_operators_of,
+    values_of,
+)
 from adgn.nn.base import KnownActivation
 from adgn.nn.integrators import EULER, Integrator
 
@@ -40,6 +47,8 @@ MEMORIES: tuple[Memory, ...] = ("full", "checkpoint")
 # cache; so do weights and their gradients.
 _BLOCK_BYTES = 2**20
 _WEIGHT_BYTES = 2**18
+# Graphs whose states take less (four arrays again) are worked on by one thread.
+_TINY_BYTES = 2**18
 
 _recomputable: ContextVar[bool] = ContextVar("recomputable", default=False)
 
@@ -187,6 +196,15 @@ class Stepper(ABC):
         """What the steps are of."""
         return EULER
 
+    def of_steps(self, first: int, last: int) -> "Stepper":
+        """What runs the steps `first` to `last - 1`; most run any."""
+        return self
+
+    @property
+    def adds_up_states(self) -> bool:
+        """Whether a backward pass over many steps takes more additions per step than over few."""
+        return self.activation == "tanh" and self.integrator == EULER
+
     @abstractmethod
     def forward(
         self, x: Tensor, weights: Weights, count: int, keep: bool
@@ -231,7 +249,7 @@ class TorchStepper(Stepper):
         """See `Stepper`."""
         if self.activation == "tanh":
             first, *activated = kept
-            before = self._states_backwards(first, activated)
+            before = states_backwards(first, activated, self.epsilon)
         for step in reversed(range(count)):
             w_self, w_neigh, _ = weights.of_step(step)
             r = grad * self.epsilon
@@ -254,19 +272,20 @@ class TorchStepper(Stepper):
                     bias_grad += r.flatten(0, -2).sum(0)
         return grad
 
-    def _states_backwards(self, first: Tensor, activated: list[Tensor]) -> Iterator[Tensor]:
-        """The states before each step, the last step first, from those before the first step."""
 
-        def states(x: Tensor, additions: list[Tensor]) -> Iterator[Tensor]:
+def states_backwards(first: Tensor, activated: list[Tensor], epsilon: float) -> Iterator[Tensor]:
+    """The states before each step, the last step first, from those before the first step."""
+
+    def states(x: Tensor, additions: list[Tensor]) -> Iterator[Tensor]:
+        yield x
+        for t in additions:
+            x = torch.add(x, t, alpha=epsilon)
             yield x
-            for t in additions:
-                x = torch.add(x, t, alpha=self.epsilon)
-                yield x
 
-        interval = checkpoint_interval(len(activated))
-        checkpoints = list(islice(states(first, activated[:-1]), 0, None, interval))
-        for begin, end in reversed(split_steps(len(activated), interval)):
-            yield from reversed(list(states(checkpoints.pop(), activated[begin : end - 1])))
+    interval = checkpoint_interval(len(activated))
+    checkpoints = list(islice(states(first, activated[:-1]), 0, None, interval))
+    for begin, end in reversed(split_steps(len(activated), interval)):
+        yield from reversed(list(states(checkpoints.pop(), activated[begin : end - 1])))
 
 
 @dataclass(frozen=True)
@@ -275,6 +294,11 @@ class NativeStepper(Stepper):
 
     library: NativeLibrary
     block_ptr: Tensor | None
+
+    @property
+    def adds_up_states(self) -> bool:
+        """See `Stepper`; there is room for the states of all steps of one block."""
+        return super().adds_up_states and self.block_ptr is None
 
     @classmethod
     def choose(
@@ -286,20 +310,25 @@ class NativeStepper(Stepper):
         activation: KnownActivation,
         integrator: Integrator = EULER,
     ) -> "NativeStepper":
-        """Works block by block where the graph is many small ones, else step by step."""
+        """Works block by block where the graph is many small ones, else step by step.
+
+        A tiny graph is one block: it stays in the cache for all steps, without a hand-over between
+        threads at each of them.
+        """
         first, *second = sparse_operators_of(operator)
         block_ptr = first.pattern.block_ptr
-        if block_ptr is not None:
-            sets, channels, _ = weights.w_self.shape
-            itemsize = weights.w_self.element_size()
-            width = calls.padded_width(channels, weights.w_self.dtype)
+        sets, channels, _ = weights.w_self.shape
+        itemsize = weights.w_self.element_size()
+        row_bytes = calls.padded_width(channels, weights.w_self.dtype) * itemsize
+        if (2 + len(second)) * sets * channels * row_bytes > _WEIGHT_BYTES:
+            block_ptr = None
+        elif 4 * operator.shape[0] * row_bytes <= _TINY_BYTES:
+            block_ptr = first.pattern.one_block
+        elif block_ptr is not None:
             largest = int(block_ptr.diff().max()) if block_ptr.numel() > 1 else 0
-            fits = (
-                block_ptr.numel() > torch.get_num_threads()
-                and 4 * largest * width * itemsize <= _BLOCK_BYTES
-                and (2 + len(second)) * sets * channels * width * itemsize <= _WEIGHT_BYTES
-            )
-            block_ptr = calls.readable(block_ptr.long()) if fits else None
+            fits = 4 * largest * row_bytes <= _BLOCK_BYTES
+            enough = block_ptr.numel() > torch.get_num_threads()
+            block_ptr = calls.readable(block_ptr.long()) if fits and enough else None
         settings = (operator, epsilon, activation, library, block_ptr)
         return cls(*settings) if integrator == EULER else NativeSchemeStepper(*settings, integrator)
 
@@ -327,6 +356,11 @@ class NativeStepper(Stepper):
             None if grads is None else (grads.w_self, grads.w_neigh, grads.bias),
         )
 
+    @property
+    def step_rows(self) -> tuple[int, ...] | None:
+        """How many of the first rows each step computes; `None` for all."""
+        return None
+
     def problem(self, weights: Weights, count: int, *, transposed: bool) -> Integration:
         """`count` steps as C++ reads them; `transposed` for the way back."""
         matrices = []
@@ -344,8 +378,26 @@ class NativeStepper(Stepper):
             self.epsilon,
             self.activation,
             count,
-            *matrices[1:],
+            matrices[1] if len(matrices) > 1 else None,
+            step_rows=self.step_rows,
         )
+
+
+@dataclass(frozen=True)
+class NeededStepper(NativeStepper):
+    """Steps that compute only the states which what is read depends on."""
+
+    needed: NeededNodes
+
+    @property
+    def step_rows(self) -> tuple[int, ...]:
+        """How many of the first rows each step computes."""
+        return self.needed.counts[1:]
+
+    def of_steps(self, first: int, last: int) -> "NeededStepper":
+        """See `Stepper`."""
+        needed = self.needed.between(first, last)
+        return replace(self, operator=needed.operator, needed=needed)
 
 
 @dataclass(frozen=True)
@@ -393,6 +445,8 @@ def unsupported_reason(x: Tensor, operator: GraphOperator, weights: Weights) -> 
     """Why the kernels cannot integrate this; `None` where they can."""
     if x.dim() != 2:
         return "states of more than two dimensions"
+    if is_partitioned(operator):
+        return "a graph that is spread over ranks"
     operators = sparse_operators_of(operator)
     reason = calls.unsupported_reason(x, *(one.value for one in operators), *weights.tensors())
     for one in operators:
@@ -403,7 +457,7 @@ def unsupported_reason(x: Tensor, operator: GraphOperator, weights: Weights) -> 
 
 def autograd_reason(x: Tensor, operator: GraphOperator, weights: Weights) -> str | None:
     """Why only torch's own operations can be differentiated as asked; `None` where need not be."""
-    values = [one.value for one in operators_of(operator)]
+    values = values_of(operator)
     if any(value.requires_grad for value in values):
         return "edge weights that require a gradient"
     edge_lists = [isinstance(one, EdgeOperator) for one in operators_of(operator)]

@@ -51,10 +51,9 @@ def _place(block: Sequence[Line], index: int) -> str:
     """What one method has in one column."""
     main = block[0].entries[index]
     entries = {line.role: line.entries[index] for line in block}
-    text = markdown_entry(main)
+    parts = [markdown_entry(main), _in_brackets(entries.get("published"))]
     if main.cell is not None and _is_short(main.cell):
-        text += f", {runs_text(main.cell)} runs"
-    parts = [text, _in_brackets(entries.get("published"))]
+        parts.append(f"{runs_text(main.cell)} runs")
     labelled = {line.label: line.entries[index] for line in block}
     for line in block:
         if line.role == "extra" and line.entries[index].mean != ABSENT:

@@ -97,7 +97,9 @@ def _quoted(table: TableResults) -> str:
         values = [
             (moments.mean, quoted.title)
             for quoted in table.experiment.quoted
-            if (moments := quoted.values.get(column.key)) is not None and moments.mean is not None
+            if not quoted.group  # set apart: no comparison
+            and (moments := quoted.values.get(column.key)) is not None
+            and moments.mean is not None
         ]
         if values:
             value, title = max(values, key=lambda pair: sign * pair[0])
@@ -130,9 +132,12 @@ def _agreement(table: TableResults) -> str:
         f"{number_format(table.experiment.metric.unit).signed(gap)}"
     )
     short = sum(1 for _, cell in found if 0 < len(cell.runs) < cell.planned_runs)
-    runs = f"; {short} of these cells have fewer runs than planned" if short else ""
+    have = "has" if short == 1 else "have"
+    runs = f"; {short} of these cells {have} fewer runs than planned" if short else ""
+    quoted = any(cell.published and cell.published.source for _, cell in found)
+    whom = "their published values" if quoted else "the paper"
     return (
-        f"{near} of {len(found)} cells agree with the paper within {COMBINED:g} standard "
+        f"{near} of {len(found)} cells agree with {whom} within {COMBINED:g} standard "
         f"deviations; {far}{runs}."
     )
 

@@ -1,15 +1,16 @@
 """Where workers run. A new place is a class with `run`, and a line in `api.select`."""
 
 import os
-import socket
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from adgn._util.environment import available_cores
 from adgn._util.processes import Worker, run_tasks
+from adgn._util.ray_cluster import check_reachable, import_ray, joined
 from adgn._util.registry import VARIABLE as PLUGINS
 from adgn.data.root import ROOT_VARIABLE, data_root
 from adgn.selection.errors import ExecutorError
@@ -20,8 +21,6 @@ Poll = Callable[[], None]
 _MAX_QUICK_DEATHS = 3  # in a row, of workers that hardly lived: something is wrong for all
 _QUICK_SECONDS = 20.0
 _POLL_SECONDS = 1.0
-_CONNECT_SECONDS = 10.0
-_START_RAY = "start one with `ray start --head`, or leave out --ray-address to run on this machine"
 _MAX_DEATHS_WITHOUT_ANSWER = 10  # per worker: nodes may come and go, but not for ever
 
 
@@ -112,19 +111,23 @@ class RayExecutor:
 
     def check(self) -> None:
         """Raises where Ray is missing or nobody answers at the address."""
-        _import_ray()
+        import_ray(ExecutorError)
         if self.address not in (None, "auto"):
-            _check_reachable(str(self.address))
+            check_reachable(str(self.address), ExecutorError)
 
     def run(self, spec: WorkerSpec, poll: Poll) -> None:
         """Runs workers until the queue is empty."""
         self.check()
-        ray = _import_ray()
-        self._connect(ray)
-        try:
+        with self.joined() as ray:
             self._run(ray, replace(spec, threads=self.threads), poll)
-        finally:
-            ray.shutdown()
+
+    def joined(self) -> AbstractContextManager[Any]:
+        """Ray, joined to the cluster."""
+        cores = max(available_cores(), self.workers * self.threads)
+        # Workers on other machines do not inherit where this one was told to look for data and
+        # for plugins. Nor do they work in the same folder, so the paths are absolute.
+        told = {ROOT_VARIABLE: str(data_root()), PLUGINS: os.environ.get(PLUGINS, "")}
+        return joined(self.address, cores, told, ExecutorError)
 
     def _run(self, ray: Any, spec: WorkerSpec, poll: Poll) -> None:
         # The study brings lost trials back; Ray must not run a worker again behind its back.
@@ -148,26 +151,6 @@ class RayExecutor:
                     running.append(task.remote(spec))
         poll()
 
-    def _connect(self, ray: Any) -> None:
-        quiet = {"logging_level": "error", "log_to_driver": False}
-        if self.address is None:
-            # "local": one of its own, also where another runs on this machine.
-            cores = max(available_cores(), self.workers * self.threads)
-            ray.init(address="local", num_cpus=cores, include_dashboard=False, **quiet)
-            return
-        # Workers on other machines do not inherit where this one was told to look for data and
-        # for plugins. Nor do they work in the same folder, so the paths are absolute.
-        told = {ROOT_VARIABLE: str(data_root()), PLUGINS: os.environ.get(PLUGINS, "")}
-        variables = {name: value for name, value in told.items() if os.environ.get(name)}
-        surroundings = {"env_vars": variables} if variables else {}
-        try:
-            ray.init(address=self.address, runtime_env=surroundings, **quiet)
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            first = str(error).strip().splitlines()[0]
-            raise ExecutorError(
-                f"cannot join the Ray cluster at {self.address!r}: {first}; {_START_RAY}"
-            ) from error
-
 
 def check_ray_device(device: str) -> None:
     """Raises for a GPU by number: Ray hands out GPUs, and each worker sees its own alone."""
@@ -190,30 +173,3 @@ def _gpus_per_worker(device: str, ray: Any) -> int:
             "device='cpu', or join a cluster with GPUs"
         )
     return int(there)
-
-
-def _import_ray() -> Any:
-    try:
-        import ray
-        import ray.exceptions
-    except ImportError as error:
-        raise ExecutorError(
-            "executor='ray' needs Ray, which is not installed: pip install 'adgn[ray]'"
-        ) from error
-    return ray
-
-
-def _check_reachable(address: str) -> None:
-    """Ray itself waits for minutes before it says that nobody answers."""
-    host, colon, port = address.removeprefix("ray://").rpartition(":")
-    if not colon or not host or not (port.isascii() and port.isdigit()):
-        raise ExecutorError(
-            f"ray_address={address!r} is not an address; write host:port, such as 10.0.0.1:6379, "
-            "or auto"
-        )
-    try:
-        socket.create_connection((host, int(port)), timeout=_CONNECT_SECONDS).close()
-    except (OSError, OverflowError, ValueError) as error:  # ValueError: no host can be called so
-        raise ExecutorError(
-            f"no Ray cluster answers at {address!r} ({error}); {_START_RAY}"
-        ) from error

@@ -1,5 +1,6 @@
 """A run from beginning to end: from a configuration to scores, weights and files."""
 
+import json
 import signal
 import threading
 from collections.abc import Iterator, Sequence
@@ -11,11 +12,22 @@ from typing import Any
 
 import torch
 
+from adgn._util.environment import versions
+from adgn._version import __version__
+from adgn.distributed.partition import PartitionQuality
+from adgn.distributed.ranks import ALONE, Ranks
+from adgn.graph import backend
 from adgn.nn import GraphNetwork
 from adgn.training.batches import BatchSource, PackedBatches, Split
 from adgn.training.block_batches import BlockBatches
-from adgn.training.checkpoint import load_into, load_weights
-from adgn.training.config import ConfigLike, TrainConfig, resolve_config
+from adgn.training.checkpoint import (
+    bytes_of_state,
+    load_into,
+    load_weights,
+    sha256,
+    state_of_bytes,
+)
+from adgn.training.config import ConfigLike, TrainConfig, flat_settings, resolve_config
 from adgn.training.errors import ConfigError, DivergedError, RunError
 from adgn.training.metrics import Scores
 from adgn.training.models import build_network, check_run_memory
@@ -25,8 +37,9 @@ from adgn.training.objective import (
     build_schedule,
     resolve_objective,
 )
-from adgn.training.run import Checkpointer, RunDirectory, RunResult
+from adgn.training.run import Checkpointer, RunDirectory, RunResult, essential_settings
 from adgn.training.seeding import own_randomness, resolve_device
+from adgn.training.shares import check_network, share_data
 from adgn.training.tasks import Progress, TaskData, cached_data, task_entry, with_extra_scores
 from adgn.training.trainer import Callback, Trainer
 
@@ -39,6 +52,7 @@ class Prepared:
     data: TaskData
     model: GraphNetwork
     trainer: Trainer
+    quality: PartitionQuality | None = None  # of a graph that is spread over ranks
 
     def scores(self, split: Split) -> Scores:
         """All scores of a split with the weights of now."""
@@ -61,6 +75,8 @@ def train(
     callbacks: Sequence[Callback] = (),
     progress: Progress | None = None,
     evaluate_test: bool = True,
+    ranks: Ranks = ALONE,
+    partition: str = "auto",
     **sections: Any,
 ) -> RunResult:
     """Trains a model on a task, from a configuration to scores.
@@ -74,6 +90,10 @@ def train(
         progress: Told how far the preparation of a data set is.
         evaluate_test: Whether the test split is looked at once the run is over. Model selection
             does so for the selected configuration alone.
+        ranks: The processes that train together, each of which calls this with the same
+            configuration (see `adgn.training.launch`). Rank 0 has the run directory.
+        partition: How one graph is spread over ranks: `"metis"`, `"ldg"`, `"blocks"`, `"auto"`, or
+            a file that `adgn partition` wrote.
         **sections: Settings on top: `loop={"max_epochs": 10}`, `seed=3`.
 
     Raises:
@@ -82,6 +102,7 @@ def train(
         RunError: The run directory cannot be used.
         DivergedError: The loss is no longer finite; the last finite state is kept.
         Interrupted: Ctrl-C; the state is kept, and `adgn.resume` goes on.
+        RankError: Ranks differ in what they would do, or one was lost; the state is kept.
 
     Example:
         >>> import adgn
@@ -92,11 +113,11 @@ def train(
     """
     resolved = resolve_config(config, sections)
     resolve_device(resolved.device)  # before anything is loaded or written
-    check_run_memory(resolved)
+    check_run_memory(resolved, ranks=ranks.size)
     if run_dir is None:
         if resume:
             raise RunError("resume=True needs a run_dir to go on from")
-        return _run(resolved, None, callbacks, progress, evaluate_test)
+        return _run(resolved, None, callbacks, progress, evaluate_test, ranks, partition)
     directory = RunDirectory(run_dir)
     if not resume:
         directory.refuse_existing()
@@ -105,7 +126,7 @@ def train(
         if not resume:
             directory.refuse_existing()  # another process may have been first
         directory.refuse_other(resolved)
-        return _run(resolved, directory, callbacks, progress, evaluate_test)
+        return _run(resolved, directory, callbacks, progress, evaluate_test, ranks, partition)
 
 
 def resume(
@@ -114,6 +135,8 @@ def resume(
     callbacks: Sequence[Callback] = (),
     progress: Progress | None = None,
     device: str | None = None,
+    ranks: Ranks = ALONE,
+    partition: str = "auto",
 ) -> RunResult:
     """Goes on with a run that was stopped, exactly as if it had not been.
 
@@ -124,6 +147,8 @@ def resume(
         callbacks, progress: As of `train`.
         device: Where to compute from now on; `None`: where the run did. On another device the last
             bits of the scores may differ.
+        ranks, partition: As of `train`; there may be more or fewer ranks than before. The ranks
+            after the first call `train` without a run directory.
 
     Raises:
         RunError: There is no run, it is in use, or its state is damaged or of a newer version.
@@ -139,9 +164,9 @@ def resume(
     directory = RunDirectory(run_dir)
     config = _config_on(directory, device)
     with directory.missing_plugins_named():
-        check_run_memory(config)
+        check_run_memory(config, ranks=ranks.size)
     with directory.lock():
-        return _run(config, directory, callbacks, progress)
+        return _run(config, directory, callbacks, progress, True, ranks, partition)
 
 
 def _config_on(directory: RunDirectory, device: str | None) -> TrainConfig:
@@ -165,12 +190,14 @@ def prepare(
     *,
     callbacks: Sequence[Callback] = (),
     progress: Progress | None = None,
+    ranks: Ranks = ALONE,
+    partition: str = "auto",
 ) -> Prepared:
     """Loads the data of a configuration and builds its network and trainer.
 
     Args:
         config: What to train; `TrainConfig("texas")` has all defaults.
-        callbacks, progress: As of `train`.
+        callbacks, progress, ranks, partition: As of `train`.
 
     Example:
         >>> from adgn.training import TrainConfig
@@ -207,6 +234,11 @@ def prepare(
                 f"model.num_layers={config.model.num_layers} cannot be built; take fewer "
                 f"({str(error).partition(chr(10))[0]})"
             ) from error
+    shared = share_data(data, ranks, partition)
+    if ranks.size > 1:
+        check_network(model, config.model.name, data)
+        ranks.agree({"first weights": sha256(bytes_of_state(model.state_dict()))})
+    data = shared.data
     mode = objective.modes[monitor]
     optimizer = build_optimizer(model.parameters(), config.optimizer, model.undecayed_parameters())
     stopping, loop = config.stopping, config.loop
@@ -225,8 +257,9 @@ def prepare(
         train_eval=data.sources["train"],
         callbacks=callbacks,
         penalties=config.optimizer.penalties,
+        ranks=ranks,
     )
-    return Prepared(config, data, model, trainer)
+    return Prepared(config, data, model, trainer, shared.quality)
 
 
 def _run(
@@ -234,32 +267,68 @@ def _run(
     directory: RunDirectory | None,
     callbacks: Sequence[Callback],
     progress: Progress | None,
-    evaluate_test: bool = True,
+    evaluate_test: bool,
+    ranks: Ranks,
+    partition: str,
 ) -> RunResult:
-    if directory is None:
-        prepared = prepare(config, callbacks=callbacks, progress=progress)
-        return _fit(prepared, None, evaluate_test)
-    state = directory.load_state(config)
-    finished = directory.result()  # a damaged one is told, whatever else is there
-    if finished is not None and state is None:  # its state was removed to save room
-        prepared = _with_best_weights(config, directory, progress)
-        outcome = {key: finished[key] for key in ("best_epoch", "epochs", "stopped", "seconds")}
-        history = directory.history(finished.get("metrics_sha256"))
-        return _result(prepared, directory, evaluate_test, history=history, **outcome)
-    prepared = prepare(config, callbacks=callbacks, progress=progress)
-    # Only now: a configuration that nothing can be made of must not be left in the directory.
-    directory.begin(config)
-    checkpointer = Checkpointer(directory, config, state and state["metrics"])
-    trainer = prepared.trainer
-    trainer.checkpointer = checkpointer
-    with checkpointer.metrics:
-        if state is not None:
-            trainer.load_state_dict(state["trainer"])
-        try:
-            return _fit(prepared, directory, evaluate_test)
-        except DivergedError:
-            checkpointer.save_best(trainer.best_weights, trainer.stopping.best_epoch)
-            raise
+    with ranks.telling():
+        _check_same(config, ranks)
+        found = _found(config, directory, ranks)
+        prepared = prepare(
+            config, callbacks=callbacks, progress=progress, ranks=ranks, partition=partition
+        )
+        trainer, state = prepared.trainer, found["state"]
+        if found["weights"] is not None:
+            load_into(prepared.model, found["weights"], "best.safetensors")
+            return _result(prepared, directory, evaluate_test, **found["outcome"])
+        if directory is None:
+            if state is not None:
+                trainer.load_state_dict(state["trainer"])
+            return _fit(prepared, None, evaluate_test)
+        # Only now: a configuration that nothing can be made of must not be left in the directory.
+        directory.begin(config)
+        checkpointer = Checkpointer(directory, config, state and state["metrics"])
+        trainer.checkpointer = checkpointer
+        with checkpointer.metrics:
+            if state is not None:
+                trainer.load_state_dict(state["trainer"])
+            try:
+                return _fit(prepared, directory, evaluate_test)
+            except DivergedError:
+                checkpointer.save_best(trainer.best_weights, trainer.stopping.best_epoch)
+                raise
+
+
+def _check_same(config: TrainConfig, ranks: Ranks) -> None:
+    """Raises on all ranks where one has another version or another configuration."""
+    if ranks.size == 1:
+        return
+    facts = {"the version of adgn": __version__, **versions("torch", "torch_geometric")}
+    # They exchange other rows by the kernels than without.
+    facts["the kernels in use"] = backend().name
+    settings = flat_settings(essential_settings(config))
+    ranks.agree({**facts, **{key: json.dumps(value) for key, value in settings}})
+
+
+def _found(config: TrainConfig, directory: RunDirectory | None, ranks: Ranks) -> dict[str, Any]:
+    """What rank 0 has found in the run directory, on all ranks.
+
+    A `state` to go on from; or, of a finished run whose state was removed to save room, the best
+    `weights` and the `outcome`.
+    """
+    found: dict[str, Any] = {"state": None, "weights": None, "outcome": None}
+    if directory is not None:
+        found["state"] = directory.load_state(config)
+        finished = directory.result()  # a damaged one is told, whatever else is there
+        if finished is not None and found["state"] is None:
+            weights, about = load_weights(directory.best_file)
+            directory.check_weights(config, about)
+            outcome = {key: finished[key] for key in ("best_epoch", "epochs", "stopped", "seconds")}
+            outcome["history"] = directory.history(finished.get("metrics_sha256"))
+            found |= {"weights": weights, "outcome": outcome}
+    if ranks.size == 1:
+        return found
+    return state_of_bytes(ranks.broadcast(bytes_of_state(found) if ranks.rank == 0 else b""))
 
 
 def _fit(prepared: Prepared, directory: RunDirectory | None, evaluate_test: bool) -> RunResult:

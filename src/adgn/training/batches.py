@@ -11,8 +11,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from adgn.data.packed import PackedGraphs
-from adgn.graph import Adjacency, GraphBlocks, SelectedGraphs
+from adgn.graph import Adjacency, GraphBlocks, PartitionedGraph, SelectedGraphs
 from adgn.graph.checks import check_finite
+from adgn.graph.needed import LEAST_NODES
 from adgn.training.seeding import derived_seed, own_randomness, random_state
 
 Split = Literal["train", "val", "test"]
@@ -32,6 +33,9 @@ class LabelledBatch:
         weight: `[rows]`; the share of each scored row in the loss, 1 in sum. `None`: equal shares.
         edge_weight, edge_attr: `[E]` and `[E, D]`, for models that use them.
         node_id: `[N]`; the numbers of the nodes in the data set, where they are not their rows.
+        nodes: `rows`, where other batches have the same graph and the same rows, objects and all,
+            and the graph is not tiny: it then pays to find out what these nodes need, see
+            `GraphNetwork.forward`.
     """
 
     x: Tensor
@@ -45,6 +49,7 @@ class LabelledBatch:
     edge_weight: Tensor | None = None
     edge_attr: Tensor | None = None
     node_id: Tensor | None = None
+    nodes: Tensor | None = None
 
     @cached_property
     def label_range(self) -> tuple[int, int]:
@@ -62,7 +67,7 @@ class LabelledBatch:
             weight, size = _equal_shares(self.batch[rows], self.num_graphs)
         elif weight is not None:
             weight, size = weight[kept] / weight[kept].sum(), self.size
-        return replace(self, y=self.y[kept], rows=rows, size=size, weight=weight)
+        return replace(self, y=self.y[kept], rows=rows, size=size, weight=weight, nodes=None)
 
     def check_finite(self) -> None:
         """Raises `NonFiniteError` where a feature, an edge weight or a target is not finite."""
@@ -90,6 +95,30 @@ class BatchSource(Protocol):
     def batches(self, number: int, first: int = 0) -> Iterator[LabelledBatch]:
         """The batches of pass `number` (from 0), starting with batch `first`."""
         ...
+
+
+def balanced_part(chosen: Tensor, cost: Tensor, rank: int, size: int) -> Tensor:
+    """The numbers of those graphs of a batch that a rank takes, in the order of the batch.
+
+    From the most costly to the cheapest, graphs are dealt out to the ranks in turns, each round in
+    the opposite order of the one before.
+
+    Args:
+        chosen: `[graphs]`, the numbers of the graphs in the batch.
+        cost: `[all graphs]`.
+        rank: The rank, of `size`.
+        size: How many ranks there are.
+
+    Example:
+        >>> cost = torch.tensor([5.0, 1.0, 4.0, 2.0])
+        >>> [balanced_part(torch.arange(4), cost, rank, 2).tolist() for rank in (0, 1)]
+        [[0, 1], [2, 3]]
+    """
+    order = torch.argsort(cost[chosen], descending=True, stable=True)
+    place = torch.arange(order.numel(), device=order.device)
+    turn, seat = place // size, place % size
+    mine = torch.where(turn % 2 == 0, seat, size - 1 - seat) == rank
+    return chosen[order[mine].sort().values]
 
 
 class PackedBatches:
@@ -120,9 +149,16 @@ class PackedBatches:
         self.batch_size = batch_size
         self.seed = seed
         self._blocks, self._structure = _distinct_structures(graphs)
-        self._share = graphs.node_ptr.diff().reciprocal()
+        dtype = graphs.y.dtype if graphs.y.is_floating_point() else torch.get_default_dtype()
+        self._share = graphs.node_ptr.diff().to(dtype).reciprocal()
+        self._part: tuple[int, int] | None = None
         self._kept: dict[int, LabelledBatch] = {}
         self._selected: dict[int, SelectedGraphs] = {}
+        read = graphs.readout
+        # Whether batches of one size differ in nothing but features and targets.
+        one = self._structure is not None and len(self._blocks) == 1
+        self._reads_alike = one and read is not None and bool((read == read[:1]).all())
+        self._rows: dict[int, Tensor] = {}
 
     def __len__(self) -> int:
         return -(-len(self.graphs) // self.batch_size)
@@ -132,6 +168,18 @@ class PackedBatches:
         other = copy(self)
         other.seed, other._kept = seed, {}
         return other
+
+    def part_of(self, rank: int, size: int) -> "PackedBatches":
+        """The same batches, of each of which one of `size` ranks has its part."""
+        other = copy(self)
+        other._part, other._kept = (rank, size), {}
+        return other
+
+    def tensors(self) -> list[Tensor]:
+        """All that the batches are made of."""
+        graphs = self.graphs
+        found = [graphs.x, graphs.edge_index, graphs.node_ptr, graphs.edge_start, graphs.y]
+        return found if graphs.readout is None else [*found, graphs.readout]
 
     def batches(self, number: int, first: int = 0) -> Iterator[LabelledBatch]:
         """The batches of pass `number`, starting with batch `first`."""
@@ -151,6 +199,9 @@ class PackedBatches:
     def batch(self, chosen: Tensor) -> LabelledBatch:
         """The graphs with these numbers as one batch."""
         graphs = self.graphs
+        if self._part is not None:
+            cost = graphs.node_ptr.diff() + graphs.edge_count
+            chosen = balanced_part(chosen, cost, *self._part)
         selected = self._select(chosen)
         if self._structure is None:
             nodes = selected.node_index
@@ -160,6 +211,11 @@ class PackedBatches:
             nodes = places + shift.index_select(0, selected.batch)
         count, by_node = chosen.numel(), graphs.y_level == "node"
         share, readout = self._share[chosen] / count, graphs.readout
+        rows = self._rows.get(count) if self._reads_alike else None
+        if rows is None and readout is not None:
+            rows = selected.node_ptr[:-1] + readout[chosen]
+            if self._reads_alike:
+                self._rows[count] = rows
         return LabelledBatch(
             x=graphs.x.index_select(0, nodes),
             graph=selected,
@@ -167,7 +223,8 @@ class PackedBatches:
             size=count,
             batch=selected.batch,
             num_graphs=count,
-            rows=None if readout is None else selected.node_ptr[:-1] + readout[chosen],
+            rows=rows,
+            nodes=rows if self._reads_alike and selected.num_nodes >= LEAST_NODES else None,
             weight=share.index_select(0, selected.batch) if by_node else None,
         )
 
@@ -227,13 +284,56 @@ class FullGraph:
         if rows.numel() == 0:
             raise ValueError("nodes has no node; there is nothing to score")
         share = None if weight is None else weight[rows] / weight[rows].sum()
-        batch = LabelledBatch(x, graph, y[rows], rows.numel(), rows=rows, node_id=node_id)
+        nodes_alone = rows if x.size(0) >= LEAST_NODES else None
+        batch = LabelledBatch(
+            x, graph, y[rows], rows.numel(), rows=rows, node_id=node_id, nodes=nodes_alone
+        )
         self._batch = replace(batch, edge_weight=edge_weight, edge_attr=edge_attr, weight=share)
 
     def batches(self, number: int, first: int = 0) -> Iterator[LabelledBatch]:
         """The one batch, unless `first` says that it was there already."""
         if first == 0:
             yield self._batch
+
+    @property
+    def whole(self) -> LabelledBatch:
+        """The one batch."""
+        return self._batch
+
+    def tensors(self) -> list[Tensor]:
+        """All that the batch is made of."""
+        batch = self._batch
+        graph = (
+            batch.graph
+            if isinstance(batch.graph, Tensor)
+            else getattr(batch.graph, "edge_index", None)
+        )
+        found = (batch.x, graph, batch.y, batch.rows, batch.edge_weight, batch.weight)
+        return [tensor for tensor in found if tensor is not None]
+
+    def part_of(self, part: PartitionedGraph, x: Tensor) -> "FullGraph":
+        """What a rank has of it: its part of the graph, and the features of its nodes."""
+        batch, other = self._batch, copy(self)
+        assert batch.rows is not None
+        mine = part.owner[batch.rows] == part.rank
+        size = int(mine.sum())
+        weight = None
+        if batch.weight is not None:
+            # A part counts for its rows, and its shares for those that they have in the whole.
+            weight = batch.weight[mine] * (batch.size / max(size, 1))
+        other._batch = replace(
+            batch,
+            x=x,
+            graph=part,
+            y=batch.y[mine],
+            size=size,
+            rows=torch.searchsorted(part.nodes, batch.rows[mine]),
+            nodes=None,  # ranks compute all their nodes: others wait for them
+            weight=weight,
+            edge_weight=None,
+            node_id=part.nodes if batch.node_id is None else batch.node_id[part.nodes],
+        )
+        return other
 
 
 def graph_as_given(

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from adgn.data.features import select_rows
 from adgn.graph import GraphBlocks
-from adgn.training.batches import LabelledBatch
+from adgn.training.batches import LabelledBatch, balanced_part
 from adgn.training.seeding import derived_seed
 
 
@@ -58,6 +58,7 @@ class BlockBatches:
         self.batch_size = batch_size
         self.seed = seed
         self.weight = weight
+        self._part: tuple[int, int] | None = None
         self._kept: dict[int, LabelledBatch] = {}
 
     def __len__(self) -> int:
@@ -68,6 +69,18 @@ class BlockBatches:
         other = copy(self)
         other.seed, other._kept = seed, {}
         return other
+
+    def part_of(self, rank: int, size: int) -> "BlockBatches":
+        """The same batches, of each of which one of `size` ranks has its part."""
+        other = copy(self)
+        other._part, other._kept = (rank, size), {}
+        return other
+
+    def tensors(self) -> list[Tensor]:
+        """All that the batches are made of."""
+        found = [self.x, self.blocks.edge_index, self.blocks.node_ptr, self.y, self.graphs]
+        weights = (self.weight, self.blocks.edge_weight)
+        return found + [weight for weight in weights if weight is not None]
 
     def batches(self, number: int, first: int = 0) -> Iterator[LabelledBatch]:
         """The batches of pass `number`, starting with batch `first`."""
@@ -85,8 +98,16 @@ class BlockBatches:
 
     def batch(self, chosen: Tensor) -> LabelledBatch:
         """The graphs with these numbers as one batch."""
+        whole = chosen
+        if self._part is not None:
+            cost = self.blocks.node_ptr.diff() + self.blocks.edge_count
+            chosen = balanced_part(chosen, cost, *self._part)
         selected = self.blocks.select(chosen)
-        weight = None if self.weight is None else self.weight[chosen]
+        weight = None
+        if self.weight is not None and chosen.numel():
+            # A part counts for its graphs, and its shares for those that they have in the whole.
+            share = whole.numel() / chosen.numel()
+            weight = self.weight[chosen] / self.weight[whole].sum() * share
         return LabelledBatch(
             x=select_rows(self.x, selected.node_index),
             graph=selected,
@@ -94,5 +115,5 @@ class BlockBatches:
             size=chosen.numel(),
             batch=selected.batch,
             num_graphs=chosen.numel(),
-            weight=None if weight is None else weight / weight.sum(),
+            weight=weight,
         )

@@ -164,6 +164,24 @@ def unpack(tree: Any, tensors: Mapping[str, Tensor]) -> Any:
     return {key: unpack(item, tensors) for key, item in tree.items()}
 
 
+def bytes_of_state(state: Mapping[str, Any]) -> bytes:
+    """A state as bytes, for other processes; `state_of_bytes` reads them."""
+    tree, tensors = pack(state)
+    return save(tensors, {_METADATA: _canonical(tree).decode()})
+
+
+def state_of_bytes(data: bytes) -> dict[str, Any]:
+    """The state that `bytes_of_state` wrote.
+
+    Example:
+        >>> state_of_bytes(bytes_of_state({"rates": (1.5, None), 3: torch.ones(1)}))
+        {'rates': (1.5, None), 3: tensor([1.])}
+    """
+    header = parse_json(data[8 : 8 + int.from_bytes(data[:8], "little")])
+    state: dict[str, Any] = unpack(parse_json(header["__metadata__"][_METADATA]), load(data))
+    return state
+
+
 class StateStore:
     """The folder of the latest state, made with the first one."""
 

@@ -356,7 +356,7 @@ def resolve_config(source: ConfigLike, *overrides: Mapping[str, Any]) -> TrainCo
     try:
         for override in overrides:
             settings = merged(settings, override)
-        for key, value in _flat(settings):
+        for key, value in flat_settings(settings):
             if not _integers_fit(value):
                 raise ConfigError(f"{key} {_TOO_LARGE}")
         return TrainConfig(**settings)
@@ -460,7 +460,7 @@ def _toml(value: Any) -> str:
 
 def config_differences(left: Mapping[str, Any], right: Mapping[str, Any]) -> list[str]:
     """The keys in which two configurations differ, as `loop.max_epochs: 1, not 2`."""
-    flat_left, flat_right = dict(_flat(left)), dict(_flat(right))
+    flat_left, flat_right = dict(flat_settings(left)), dict(flat_settings(right))
     return [
         f"{key}: {flat_left.get(key)!r}, not {flat_right.get(key)!r}"
         for key in dict.fromkeys([*flat_left, *flat_right])
@@ -468,10 +468,11 @@ def config_differences(left: Mapping[str, Any], right: Mapping[str, Any]) -> lis
     ]
 
 
-def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
+def flat_settings(settings: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
+    """Nested settings as pairs of a dotted name and a value."""
     for key, value in settings.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{key}.")
+            yield from flat_settings(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", list(value) if isinstance(value, tuple) else value
 

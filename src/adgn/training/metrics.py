@@ -35,15 +35,14 @@ def learned_nothing(trainer: "Trainer") -> str | None:
     targets: list[Tensor] = []
     shares: list[Tensor] = []
     largest = torch.zeros(1)
-    for output, batch in trainer.outputs("train"):
-        scored, known = trainer.objective.known(output, batch)
+    for scored, known in trainer.scored("train"):
         if known.size:
             metrics.update(scored, known)
             rows = len(known.y)
             equal = torch.full((rows,), 1 / rows, device=known.y.device)
             targets.append(known.y)
             shares.append(known.size * (equal if known.weight is None else known.weight))
-            largest = torch.maximum(largest, _largest(batch.x))
+            largest = torch.maximum(largest, _largest(known.x))
     if not targets:
         return None
     scores, y, share = metrics.compute(), torch.cat(targets), torch.cat(shares).double()
@@ -81,8 +80,8 @@ def _variance(y: Tensor, share: Tensor) -> float:
 
 
 def _largest(x: Tensor) -> Tensor:
-    """The largest magnitude in each column of the features; zero where they are integers."""
-    if not x.is_floating_point():
+    """The largest magnitude in each column of the features; zero for integers and without rows."""
+    if not x.is_floating_point() or not x.size(0):
         return torch.zeros(1)
     if x.layout == torch.sparse_csr:
         none = torch.zeros(x.size(1), dtype=x.dtype, device=x.device)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import nn
@@ -151,11 +151,15 @@ def check_penalties(config: TrainConfig) -> None:
         )
 
 
-def check_run_memory(config: TrainConfig, runs: int = 1) -> None:
-    """Raises `NotEnoughMemoryError` where so many runs at a time need more than there is."""
+def check_run_memory(config: TrainConfig, runs: int = 1, ranks: int = 1) -> None:
+    """Raises `NotEnoughMemoryError` where so many runs at a time need more than there is.
+
+    With several `ranks`, where one of them does: each has its share of the states.
+    """
     need = estimate_memory(config)
     if need is None:
         return
+    need = replace(need, states=need.states / ranks)
     model = config.model
     parts = ((need.weights, "weights"), (need.states, "states of a batch"), (need.data, "data"))
     what = (

@@ -382,7 +382,7 @@ class Checkpointer:
             "task": self.config.task.name,
             "model": self.config.model.name,
             "epoch": epoch,
-            "config": _essential(self.config),
+            "config": essential_settings(self.config),
         }
         save_weights(self.directory.best_file, weights, about)
         self._best_epoch = epoch
@@ -396,7 +396,7 @@ def strict_json(line: Mapping[str, Any]) -> str:
         return json.dumps(finite_or_none(line), allow_nan=False)
 
 
-def _essential(config: TrainConfig) -> dict[str, Any]:
+def essential_settings(config: TrainConfig) -> dict[str, Any]:
     """The settings that must not change in the course of a run, as JSON has them.
 
     Where to compute and to look for data, and when states are written, may.
@@ -412,7 +412,9 @@ def _differences(left: TrainConfig, right: TrainConfig | Mapping[str, Any]) -> s
     A setting that was added after `right` was written has its default there.
     """
     try:
-        found = config_differences(_essential(left), _essential(resolve_config(right)))
+        found = config_differences(
+            essential_settings(left), essential_settings(resolve_config(right))
+        )
     except ConfigError as error:  # another version wrote it, or it is damaged
         return str(error)
     return "; ".join(found[:3]) + (" …" if len(found) > 3 else "")

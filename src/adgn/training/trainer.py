@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from adgn._util.suggestions import unknown_name
+from adgn.distributed.ranks import ALONE, Ranks
 from adgn.graph.checks import NonFiniteError
 from adgn.nn import GraphNetwork
 from adgn.training.batches import BatchSource, LabelledBatch, LoaderBatches, Split
@@ -22,7 +23,15 @@ from adgn.training.metrics import LearnedNothingWarning, Scores, learned_nothing
 from adgn.training.objective import EarlyStopping, Objective, resolve_objective, step_schedule
 from adgn.training.readout import GRAPH_ARGUMENTS, FixedStates, RidgeReadout, graph_arguments
 from adgn.training.run import Checkpointer
-from adgn.training.seeding import flushed_denormals, own_randomness, random_state, thread_count
+from adgn.training.seeding import (
+    derived_seed,
+    flushed_denormals,
+    own_randomness,
+    random_state,
+    seed_all,
+    thread_count,
+)
+from adgn.training.shares import gathered
 
 Forward = Callable[[nn.Module, LabelledBatch], Tensor]
 Schedule = LRScheduler | ReduceLROnPlateau
@@ -85,6 +94,8 @@ class Trainer:
         callbacks: Called after every step and epoch.
         penalties: For `readout="ridge"`: the penalties that are tried, in units of the mean of the
             Gram matrix's diagonal. By default 1e-9 to 10.
+        ranks: The processes that train together, each with its share of every batch (see
+            `adgn.training.shares`). All have the same weights and do the same steps.
 
     Attributes:
         history: The scores of each epoch.
@@ -126,6 +137,7 @@ class Trainer:
         checkpointer: Checkpointer | None = None,
         callbacks: Sequence[Callback] = (),
         penalties: Sequence[float] | None = None,
+        ranks: Ranks = ALONE,
     ) -> None:
         counts = {"max_epochs": max_epochs, "passes_per_epoch": passes_per_epoch}
         counts |= {"evaluate_every": evaluate_every, "accumulate": accumulate}
@@ -169,7 +181,9 @@ class Trainer:
         self.best_weights: dict[str, Tensor] | None = None
         self.threads = torch.get_num_threads()
         self._forward = _forward_of(model) if forward is None else forward
+        self._takes_nodes = forward is None and _takes_nodes(model)
         self.penalties = penalties
+        self.ranks = ranks
         self._states: FixedStates | None = None
         if isinstance(model, GraphNetwork) and model.solves_readout:
             self._states, self.evaluate_every = FixedStates(model), 1
@@ -184,8 +198,17 @@ class Trainer:
                 "readout='ridge' chooses its penalty on validation rows; give val, follow it "
                 "(monitor_split='val'), or give a single one in penalties"
             )
+        if solves and ranks.size > 1:
+            raise ValueError(
+                f"readout='ridge' is solved by one process, and there are {ranks.size} ranks; "
+                "leave out the workers"
+            )
         self._random: Mapping[str, Any] | None = None
         self._stop_requested = False
+        self._stop_agreed = False
+        # Whether gradients are sums, to be divided by what the batches count for in all.
+        self._sums = accumulate > 1 or ranks.size > 1
+        self._pending_loss = 0.0
 
     def _source(self, batches: BatchSource | Iterable[Any], split: Split) -> BatchSource:
         if isinstance(batches, BatchSource):
@@ -219,7 +242,7 @@ class Trainer:
                 self._epoch()
             self._save()
             concern = learned_nothing(self)
-        if concern is not None:
+        if concern is not None and self.ranks.rank == 0:
             warnings.warn(concern, LearnedNothingWarning, stacklevel=3)
         return reason
 
@@ -279,16 +302,17 @@ class Trainer:
         progress = self.progress
         group_size = 0
         started = time.perf_counter()
+        alone = self.ranks.size == 1
         for batch in self._train.batches(progress.passes, progress.batch):
             group_size += self._backward(batch)
             progress.batch += 1
-            if progress.batch % self.accumulate == 0 and group_size:
+            if progress.batch % self.accumulate == 0 and (group_size or not alone):
                 self._step(group_size)
                 group_size = 0
                 progress.seconds += time.perf_counter() - started
                 self._pause()
                 started = time.perf_counter()
-        if group_size:
+        if group_size or (not alone and progress.batch % self.accumulate):
             self._step(group_size)
         elif progress.batch == 0:
             raise ValueError("the train batches are empty; there is nothing to train on")
@@ -317,37 +341,58 @@ class Trainer:
         return {"penalty": found.penalty, "scale": found.scale, "train_loss": loss}
 
     def _backward(self, batch: LabelledBatch) -> int:
+        several = self.ranks.size > 1
+        if several:
+            if batch.num_graphs == 0:  # fewer graphs than ranks
+                return 0
+            # Each rank drops out entries of its own; a run that goes on draws the same.
+            place = (self.progress.passes, self.progress.batch)
+            seed_all(derived_seed(self.seed, "rank", self.ranks.rank, *place))
         output, batch = self.objective.known(self._output(batch), batch)
         if batch.size == 0:  # no label of it is known
+            if several:  # other ranks may wait for the gradients of this one's states
+                (output.sum() * 0.0).backward()  # type: ignore[no-untyped-call]
             return 0
         loss = self.objective.loss(output, batch)
         value = loss.item()
         if not math.isfinite(value):
             batch.check_finite()
-            raise self._diverged("the train loss", self.progress.epoch + 1)
-        self.progress.loss_sum += value * batch.size
-        self.progress.size_sum += batch.size
-        if self.accumulate > 1:
+            if not several:  # else all ranks find it in the sum
+                raise self._diverged("the train loss", self.progress.epoch + 1)
+        self._pending_loss += value * batch.size
+        if self._sums:
             loss = loss * batch.size
         loss.backward()  # type: ignore[no-untyped-call]
         return batch.size
 
     def _step(self, group_size: int) -> None:
-        if self.accumulate > 1:
+        loss, size = self._pending_loss, group_size
+        self._pending_loss = 0.0
+        if self.ranks.size > 1:
+            asked = float(self._stop_requested)
+            loss, total, asked = self.ranks.sums([loss, float(group_size), asked])
+            size, self._stop_agreed = int(total), asked > 0
+            if not math.isfinite(loss):
+                raise self._diverged("the train loss", self.progress.epoch + 1)
+            self.ranks.sum_gradients([p for p in self.model.parameters() if p.requires_grad])
+        self.progress.loss_sum += loss
+        self.progress.size_sum += size
+        if self._sums:
             for parameter in self.model.parameters():
                 if parameter.grad is not None:
-                    parameter.grad.div_(group_size)
-        if self.clip_norm is not None:
-            nn.utils.clip_grad_norm_(self.model.parameters(), self.clip_norm)
-        self.optimizer.step()
+                    parameter.grad.div_(max(size, 1))
+        if size:
+            if self.clip_norm is not None:
+                nn.utils.clip_grad_norm_(self.model.parameters(), self.clip_norm)
+            self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         for callback in self.callbacks:
             callback.on_step(self)
 
     def _pause(self) -> None:
-        """Between two steps: the moment for a state, or for a stop."""
-        if self._stop_requested:
-            self._stop_requested = False
+        """Between two steps: the moment for a state, or for a stop, on all ranks at once."""
+        if self._stop_requested if self.ranks.size == 1 else self._stop_agreed:
+            self._stop_requested = self._stop_agreed = False
             self._save()
             self._random = random_state()  # where `fit` goes on, should it be called again
             epoch = self.progress.epoch + 1
@@ -361,11 +406,15 @@ class Trainer:
         try:
             if self._states is not None:
                 return self._states.outputs(batch)
+            if batch.num_graphs == 0:  # fewer graphs than ranks
+                return next(self.model.parameters()).new_zeros(0, 0)
             output = self._forward(self.model, batch)
         except NonFiniteError as error:
             batch.check_finite()
             epoch = self.progress.epoch + int(self.model.training)
             raise self._diverged("a state of the network", epoch) from error
+        if self._takes_nodes and batch.nodes is not None:
+            return output  # of the rows alone
         if batch.rows is not None and output.size(0) == batch.x.size(0):
             output = output[batch.rows]
         return output
@@ -375,8 +424,7 @@ class Trainer:
     def evaluate(self, split: Split = "val", source: BatchSource | None = None) -> Scores:
         """The scores of the weights as they are, on a split or on other batches."""
         metrics = self.objective.metrics()
-        for output, batch in self.outputs(split, source):
-            output, batch = self.objective.known(output, batch)
+        for output, batch in self.scored(split, source):
             if batch.size:
                 metrics.update(output, batch)
         scores = metrics.compute()
@@ -384,6 +432,16 @@ class Trainer:
             for batch in (self.sources[split] if source is None else source).batches(0):
                 batch.check_finite()
         return scores
+
+    @torch.no_grad()
+    def scored(
+        self, split: Split, source: BatchSource | None = None
+    ) -> Iterator[tuple[Tensor, LabelledBatch]]:
+        """The outputs of all ranks for the rows of each batch whose target is known."""
+        for output, batch in self.outputs(split, source):
+            if batch.num_graphs:
+                output, batch = self.objective.known(output, batch)
+            yield gathered(self.ranks, output, batch)
 
     @torch.no_grad()
     def outputs(
@@ -440,6 +498,7 @@ class Trainer:
             "progress": asdict(self.progress),
             "random": random_state(),
             "threads": torch.get_num_threads(),
+            "ranks": self.ranks.size,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -456,7 +515,8 @@ class Trainer:
         if self.progress.passes or self.progress.batch:
             # It has stepped, in a process before this one; torch's schedules ask for this mark.
             self.optimizer._opt_called = True  # type: ignore[attr-defined]
-        self.threads = state["threads"]
+        if state.get("ranks", 1) == self.ranks.size:  # else each has its share of other cores
+            self.threads = state["threads"]
         self._random = state["random"]
 
     def _save(self) -> None:
@@ -475,9 +535,17 @@ def _forward_of(model: nn.Module) -> Forward:
     """How to call a model: with the parts of a batch that its `forward` has a name for."""
     parameters = inspect.signature(model.forward).parameters
     taken = [name for name in GRAPH_ARGUMENTS if name in parameters]
+    if _takes_nodes(model):
+        taken.append("nodes")
 
     def forward(module: nn.Module, batch: LabelledBatch) -> Tensor:
         output: Tensor = module(batch.x, batch.graph, **graph_arguments(batch, taken))
         return output
 
     return forward
+
+
+def _takes_nodes(model: nn.Module) -> bool:
+    """Whether a model can be asked for the outputs of some nodes alone."""
+    networks = isinstance(model, GraphNetwork) and model.level == "node"
+    return networks and "nodes" in inspect.signature(model.forward).parameters

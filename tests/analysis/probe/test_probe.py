@@ -64,7 +64,8 @@ def test_a_target_that_ignores_the_graph_is_told_as_such():
     found = adgn.probe(adgn.Graph.from_arrays(x, edges, y=y, directed=False))
     assert not found.helps
     assert found.hops == 0
-    assert found.suggestion["model"]["name"] == "mlp"
+    default = {"name": "adgn", "num_layers": 4, "phi": "sum"}
+    assert found.suggestion["model"] == default
     assert "does not help" in found.text() or "not sure" in found.text()
 
 

@@ -297,6 +297,47 @@ def test_steps_read_and_write_nothing_outside_of_their_arrays(
         assert guards.untouched(), width
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("matrices", [1, 2])
+def test_blocks_of_every_size_give_what_whole_layers_give(native, isa, matrices, weighted):
+    """Rows of a block are gathered in another order, and tiles end wherever a block does."""
+    generator = torch.Generator().manual_seed(0)
+    sizes = torch.arange(60)
+    ptr = torch.cat([torch.zeros(1, dtype=torch.long), sizes.cumsum(0)])
+    nodes, channels, steps = int(ptr[-1]), 9, 6
+    ends = [
+        begin + torch.randint(0, int(size), (2, 3 * int(size)), generator=generator)
+        for begin, size in zip(ptr[:-1].tolist(), sizes.tolist(), strict=True)
+        if size
+    ]
+    hub = torch.stack([torch.arange(20), torch.zeros(20, dtype=torch.long)]) + int(ptr[-2])
+    edges = torch.cat([*ends, hub], 1)
+    weight = torch.rand(edges.size(1), generator=generator) if weighted else None
+    operator = graph_operator(edges, weight, num_nodes=nodes)
+    pattern, grad = operator.pattern, torch.randn(nodes, channels, generator=generator)
+    sides = (
+        (pattern.csr, operator.value.detach()),
+        (pattern.transposed, operator.transposed_value.detach()),
+    )
+    x = torch.randn(nodes, channels, generator=generator)
+    shapes = ((1, channels, channels), (1, matrices * channels, channels), (1, channels))
+    weights = [0.2 * torch.randn(shape, generator=generator) for shape in shapes]
+
+    def both_ways(block_ptr):
+        rest = (*weights, block_ptr, 0.1, "tanh", steps)
+        ahead = calls.integration(native, *sides[0], *rest, *([sides[1]] if matrices == 2 else []))
+        back = calls.integration(native, *sides[1], *rest, *([sides[0]] if matrices == 2 else []))
+        out, *kept = calls.forward(native, ahead, x, keep=True)
+        grads = tuple(map(torch.zeros_like, weights))
+        return out, calls.backward(native, back, grad, (*kept, x), grads), grads
+
+    (out, grad_x, grads), (expected, expected_x, expected_grads) = both_ways(ptr), both_ways(None)
+    assert torch.equal(out, expected)
+    assert torch.equal(grad_x, expected_x)
+    for found, other in zip(grads, expected_grads, strict=True):  # added up in another order
+        torch.testing.assert_close(found, other, rtol=1e-3, atol=1e-3)
+
+
 class Unguarded(Guards):
     """The same without guards."""
 

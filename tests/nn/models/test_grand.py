@@ -74,3 +74,21 @@ def test_outputs_do_not_depend_on_how_gradients_are_taken(graph, adjoint):
 def test_without_gradients_nothing_is_recorded(graph):
     with torch.no_grad():
         assert not grand(3)(graph.x, graph.edge_index).requires_grad
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+def test_the_adjoint_by_hand_is_that_of_autograd(graph, heads):
+    """The same adjoint with and without the shortcut that plain attention takes."""
+    model = grand(3, smooth=False, heads=heads, epsilon=0.3)
+    attention = model.propagation.rate.attention
+    found = []
+    for hook in (None, attention.register_forward_hook):  # with a hook it is called as a module
+        seen = []
+        handle = None if hook is None else hook(lambda *_, seen=seen: seen.append(1))
+        x = graph.x.clone().requires_grad_()
+        out = model(x, graph.edge_index, graph.edge_weight)
+        found.append([out, *torch.autograd.grad(out.sin().sum(), [x, *model.parameters()])])
+        if handle is not None:
+            handle.remove()
+            assert len(seen) == 2 * 3 * 4  # ahead and back, in each of four stages of three steps
+    torch.testing.assert_close(*found)

@@ -1,6 +1,7 @@
 """One suite over the registry: what must hold for every model, and for A-DGN with every Φ."""
 
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -351,8 +352,32 @@ def test_overfits_ten_diameters(name):
     assert loss < 0.1
 
 
+def with_threads(threads, work):
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        return work()
+    finally:
+        torch.set_num_threads(before)
+
+
+@cache
+def products_depend_on_threads():
+    """Whether those of torch do: MKL's on some processors divide the sum of a product."""
+    generator = torch.Generator().manual_seed(0)
+    left, right = torch.randn(2, 1500, 24, generator=generator)
+    products = (lambda: left.t() @ right, lambda: left @ right[:24].t())
+    return any(
+        not torch.equal(*(with_threads(threads, product) for threads in (1, 2)))
+        for product in products
+    )
+
+
 def test_the_number_of_threads_changes_no_bit(case):
-    """On a graph so large that torch and the kernels share the work among threads."""
+    """On a graph so large that torch and the kernels share the work among threads.
+
+    Where torch's own products depend on it, rounding is what is left of the difference.
+    """
     generator = torch.Generator().manual_seed(0)
     edge_index = torch.randint(0, 1500, (2, 5000), generator=generator)
     x = torch.randn(1500, 3, generator=generator)
@@ -361,15 +386,17 @@ def test_the_number_of_threads_changes_no_bit(case):
         attributes["edge_attr"] = torch.randn(5000, case.edge_dim, generator=generator)
     model = case.build(hidden=24, num_layers=2).float()
 
-    def solve(threads):
-        before = torch.get_num_threads()
-        torch.set_num_threads(threads)
-        try:
-            output = model(x, edge_index, **attributes)
-            used = [parameter for parameter in model.parameters() if parameter.requires_grad]
-            return [output, *torch.autograd.grad(output.mean(0).sum(), used, allow_unused=True)]
-        finally:
-            torch.set_num_threads(before)
+    def solve():
+        output = model(x, edge_index, **attributes)
+        used = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        return [output, *torch.autograd.grad(output.mean(0).sum(), used, allow_unused=True)]
 
-    for one, two in zip(solve(1), solve(2), strict=True):
-        assert one is two is None or torch.equal(one, two)
+    found = with_threads(1, solve)
+    largest = max(float(one.detach().abs().max()) for one in found if one is not None)
+    for one, two in zip(found, with_threads(2, solve), strict=True):
+        if one is two is None:
+            continue
+        if products_depend_on_threads():
+            assert (one - two).abs().max() <= 1e-5 * largest
+        else:
+            assert torch.equal(one, two)

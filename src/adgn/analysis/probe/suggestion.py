@@ -25,14 +25,18 @@ def suggest(
 
     Args:
         screened: Which operators were compared, by which sums or GCN's operator are chosen.
-        worth: Whether the graph helps on validation rows, be it sure or not; without, a network on
-            the features alone is suggested.
-        direction: The best direction.
+        worth: Whether the graph helps on validation rows, be it sure or not. Without evidence the
+            default is kept: a closed form that finds nothing is no proof that a network finds
+            nothing, and A-DGN hears the features of a node by weights of their own.
+        direction: The best direction; `None`: there are no edges, and a network on the features
+            alone is suggested.
         hops: How many hops carry information.
         directed: Whether the direction of edges means something.
     """
-    if not worth or direction is None:
+    if direction is None:
         return {"model": {"name": "mlp", "num_layers": 2}}
+    if not worth:
+        return {"model": {"name": "adgn", "num_layers": _FEWEST_LAYERS, "phi": "sum"}}
     score = {
         operator: max(
             (

@@ -1,6 +1,8 @@
 """The native kernels on torch tensors: what C++ takes for granted is checked or made here."""
 
 import ctypes
+import itertools
+from collections.abc import Sequence
 from ctypes import c_int64
 from typing import TYPE_CHECKING
 
@@ -90,7 +92,7 @@ def check_pattern(library: NativeLibrary, csr: "CSR", block_ptr: Tensor | None =
     fault = library.call(
         "adgn_check_pattern",
         *(csr.rowptr.data_ptr(), csr.col.data_ptr(), *csr.shape, csr.col.numel()),
-        *(_pointer(block_ptr), 0 if block_ptr is None else block_ptr.numel() - 1),
+        *(pointer(block_ptr), 0 if block_ptr is None else block_ptr.numel() - 1),
         ctypes.byref(place),
     )
     if fault:
@@ -247,33 +249,55 @@ def integration(
     activation: str,
     count: int,
     second: tuple["CSR", Tensor] | None = None,
+    extra: int = 0,
+    step_rows: Sequence[int] | None = None,
 ) -> Integration:
     """Some Euler steps as C++ reads them; tensors are `readable` and have no `unsupported_reason`.
 
     The fields of `Integration` in integrate.hpp say what they are. `csr` is the transpose for the
     backward pass, and `activation` a key of `ACTIVATIONS`. `second` are pattern and values of
-    another operator, for the lower half of `w_neigh`, which is then `[K, 2 d, d]`.
+    another operator, for the lower half of `w_neigh`, which is then `[K, 2 d, d]`. With `extra` the
+    pattern has so many columns more than rows: see `adgn.graph.native.part_calls`. `step_rows` says
+    how many of the first rows each step computes, without `block_ptr` only; all by default.
     """
     for pattern, values in [(csr, value)] + ([] if second is None else [second]):
         check_pattern(library, pattern, block_ptr)
         _check_values(pattern, values)
-        if pattern.shape != (csr.shape[0], csr.shape[0]):
+        if pattern.shape != (csr.shape[0], csr.shape[0] + extra):
             raise ValueError(
                 f"the operator has shape {list(pattern.shape)}; expected [N, N], as many nodes as "
                 "there are states"
             )
+    rows = _step_rows(step_rows, count, csr.shape[0], block_ptr)
     problem = Integration(
         _matrix(csr, value),
         Matrix(None, None, None) if second is None else _matrix(*second),
         *(csr.shape[0], w_self.size(-1), count, w_self.size(0)),
-        *(w_self.data_ptr(), w_neigh.data_ptr(), _pointer(bias)),
+        *(w_self.data_ptr(), w_neigh.data_ptr(), pointer(bias)),
         *(epsilon, ACTIVATIONS[activation]),
-        *(_pointer(block_ptr), 0 if block_ptr is None else block_ptr.numel() - 1),
+        *(pointer(block_ptr), 0 if block_ptr is None else block_ptr.numel() - 1),
         torch.get_num_threads(),
+        pointer(rows),
     )
     # The memory lives as long.
-    problem.tensors = (csr, value, second, w_self, w_neigh, bias, block_ptr)
+    problem.tensors = (csr, value, second, w_self, w_neigh, bias, block_ptr, rows)
+    problem.last_rows = csr.shape[0] if step_rows is None else step_rows[-1]
     return problem
+
+
+def _step_rows(
+    given: Sequence[int] | None, count: int, nodes: int, block_ptr: Tensor | None
+) -> Tensor | None:
+    """The rows of each step as C++ reads them; raises where it would go past its arrays."""
+    if given is None:
+        return None
+    falling = all(a >= b for a, b in itertools.pairwise([nodes, *given, 0]))
+    if len(given) != count or not falling or block_ptr is not None:
+        raise ValueError(
+            f"step_rows={list(given)} is not valid; give for each of {count} steps how many of "
+            f"{nodes} rows it computes, never more than the step before, and no block_ptr"
+        )
+    return torch.tensor(given, dtype=torch.int64, device="cpu")
 
 
 # See `Kept` in integrate.hpp: states, active, first.
@@ -291,18 +315,18 @@ def forward(
     states = buffers.empty(library, shape, x.dtype) if keep else None
     relu = problem.activation == ACTIVATIONS["relu"]
     active = buffers.empty(library, shape, torch.uint8) if keep and relu else None
-    start = _padded(x, problem, width)
+    start = padded(x, problem, width)
     out, spare = buffers.empty(library, start.shape, x.dtype), None
     alternating = not keep or problem.activation == ACTIVATIONS["tanh"]
     if problem.block_ptr is None and alternating and problem.steps > 1:
         spare = buffers.empty(library, start.shape, x.dtype)
     library.call(
         "adgn_forward",
-        *(problem, start.data_ptr(), start.size(1), out.data_ptr(), _pointer(spare)),
-        Kept(_pointer(states), _pointer(active), None),
+        *(problem, start.data_ptr(), start.size(1), out.data_ptr(), pointer(spare)),
+        Kept(pointer(states), pointer(active), None),
         dtype=x.dtype,
     )
-    return _trimmed(out, channels), states, active
+    return _trimmed(out, channels, problem.last_rows), states, active
 
 
 def backward(
@@ -317,23 +341,23 @@ def backward(
     `problem` has the transposed pattern, `kept` is what `forward` kept and, for tanh, the first
     states, and `grad_weights` are those of `w_self`, `w_neigh` and `bias`, if they are needed.
     """
-    _check_states("grad", grad, problem)
-    nodes, channels = grad.shape
+    _check_states("grad", grad, problem, problem.last_rows)
+    nodes, channels = problem.nodes, grad.size(1)
     width = padded_width(channels, grad.dtype)
-    start = _padded(grad, problem, width)
-    grad_x, spare = buffers.empty(library, start.shape, grad.dtype), None
+    start = padded(grad, problem, width)
+    grad_x, spare = buffers.empty(library, (nodes, start.size(1)), grad.dtype), None
     if problem.block_ptr is None:
         arrays = 2 + _CHECKPOINT_COUNT if problem.activation == ACTIVATIONS["tanh"] else 2
         spare = buffers.empty(library, (arrays, nodes, width), grad.dtype)
     states, active, first = kept
     if first is not None:
         _check_states("x", first, problem)
-        first = _padded(first, problem, width)
+        first = padded(first, problem, width)
     library.call(
         "adgn_backward",
-        *(problem, start.data_ptr(), start.size(1), grad_x.data_ptr(), _pointer(spare)),
-        Kept(_pointer(states), _pointer(active), _pointer(first)),
-        *map(_pointer, grad_weights or (None, None, None)),
+        *(problem, start.data_ptr(), start.size(1), grad_x.data_ptr(), pointer(spare)),
+        Kept(pointer(states), pointer(active), pointer(first)),
+        *map(pointer, grad_weights or (None, None, None)),
         dtype=grad.dtype,
     )
     return _trimmed(grad_x, channels)
@@ -361,7 +385,7 @@ def scheme_forward(
     _check_states("x", x, problem)
     nodes, channels = x.shape
     width = padded_width(channels, x.dtype)
-    start = _padded(x, problem, width)
+    start = padded(x, problem, width)
     rates = starts = spare = None
     if keep:
         starts = buffers.empty(library, (problem.steps, nodes, width), x.dtype)
@@ -373,11 +397,11 @@ def scheme_forward(
     moving = None
     if velocity is not None:
         _check_states("velocity", velocity, problem)
-        moving = _padded(velocity, problem, width).clone()
+        moving = padded(velocity, problem, width).clone()
     library.call(
         "adgn_scheme_forward",
-        *(problem, scheme, start.data_ptr(), start.size(1), _pointer(moving), out.data_ptr()),
-        *(_pointer(spare), KeptRates(_pointer(rates), _pointer(starts))),
+        *(problem, scheme, start.data_ptr(), start.size(1), pointer(moving), out.data_ptr()),
+        *(pointer(spare), KeptRates(pointer(rates), pointer(starts))),
         dtype=x.dtype,
     )
     moved = None if moving is None else _trimmed(moving, channels)
@@ -397,41 +421,43 @@ def scheme_backward(
     _check_states("grad", grad, problem)
     nodes, channels = grad.shape
     width = padded_width(channels, grad.dtype)
-    start = _padded(grad, problem, width)
+    start = padded(grad, problem, width)
     grad_x, spare = buffers.empty(library, start.shape, grad.dtype), None
     if problem.block_ptr is None:
         spare = buffers.empty(library, (2 + scheme.history, nodes, width), grad.dtype)
     moving = None
     if grad_velocity is not None:
-        moving = _padded(grad_velocity, problem, width).clone()
+        moving = padded(grad_velocity, problem, width).clone()
     library.call(
         "adgn_scheme_backward",
-        *(problem, scheme, start.data_ptr(), start.size(1), _pointer(moving), grad_x.data_ptr()),
-        *(_pointer(spare), KeptRates(*map(_pointer, kept))),
-        *map(_pointer, grad_weights or (None, None, None)),
+        *(problem, scheme, start.data_ptr(), start.size(1), pointer(moving), grad_x.data_ptr()),
+        *(pointer(spare), KeptRates(*map(pointer, kept))),
+        *map(pointer, grad_weights or (None, None, None)),
         dtype=grad.dtype,
     )
     moved = None if moving is None else _trimmed(moving, channels)
     return _trimmed(grad_x, channels), moved
 
 
-def _padded(x: Tensor, problem: Integration, width: int) -> Tensor:
+def padded(x: Tensor, problem: Integration, width: int) -> Tensor:
     """Rows as the kernels take them: padded where they are worked on in place."""
     if problem.block_ptr is not None or x.size(1) == width:
         return readable(x)
     return torch.nn.functional.pad(x, (0, width - x.size(1)))
 
 
-def _trimmed(x: Tensor, channels: int) -> Tensor:
+def _trimmed(x: Tensor, channels: int, rows: int | None = None) -> Tensor:
     """Rows without their padding, and never a view: torch forbids to change one in place."""
-    return x if x.size(1) == channels else x[:, :channels].contiguous()
+    rows = x.size(0) if rows is None else rows
+    return x if x.shape == (rows, channels) else x[:rows, :channels].clone()
 
 
 def _matrix(csr: "CSR", value: Tensor) -> Matrix:
     return Matrix(csr.rowptr.data_ptr(), csr.col.data_ptr(), value.data_ptr())
 
 
-def _pointer(tensor: Tensor | None) -> int | None:
+def pointer(tensor: Tensor | None) -> int | None:
+    """Where a tensor's numbers begin, if there is one."""
     return None if tensor is None else tensor.data_ptr()
 
 
@@ -442,9 +468,9 @@ def _check_values(csr: "CSR", value: Tensor) -> None:
         )
 
 
-def _check_states(name: str, states: Tensor, problem: Integration) -> None:
+def _check_states(name: str, states: Tensor, problem: Integration, rows: int | None = None) -> None:
     """C++ takes the number of nodes from the pattern and that of channels from the weights."""
-    expected = (problem.nodes, problem.channels)
+    expected = (problem.nodes if rows is None else rows, problem.channels)
     if states.shape != expected:
         raise ValueError(
             f"{name} has shape {list(states.shape)}; the operator and the weights are for "

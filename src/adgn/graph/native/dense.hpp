@@ -14,7 +14,7 @@ constexpr int block_vectors = ADGN_BLOCK_VECTORS;
 // out[i] = start[i] + [states[i] gathered[i] …] B for `rows` rows and `groups` vectors of columns.
 // `gathered` is [matrices, tile_rows, width].
 template <class T, int rows, int groups>
-ADGN_INLINE void product_block(const T* const* states, const T* gathered, Index matrices,
+ADGN_INLINE void product_block(const T* states, const T* gathered, Index matrices,
                                Index channels, Index width, const T* weights, const T* start,
                                Index start_step, T* out) {
     using V = Vector<T>;
@@ -31,7 +31,7 @@ ADGN_INLINE void product_block(const T* const* states, const T* gathered, Index 
         for (int j = 0; j < groups; ++j) column[j] = load<T>(b + j * lanes<T>);
 #pragma GCC unroll 8
         for (int i = 0; i < rows; ++i) {
-            const V a = splat<T>(states[i][k]);
+            const V a = splat<T>(states[i * width + k]);
 #pragma GCC unroll 8
             for (int j = 0; j < groups; ++j) sum[i][j] += a * column[j];
         }
@@ -56,7 +56,7 @@ ADGN_INLINE void product_block(const T* const* states, const T* gathered, Index 
 }
 
 template <class T, int rows>
-ADGN_INLINE void product_columns(const T* const* states, const T* gathered, Index matrices,
+ADGN_INLINE void product_columns(const T* states, const T* gathered, Index matrices,
                                  Index channels, Index width, const T* weights, const T* start,
                                  Index start_step, T* out) {
     const Index vectors = width / lanes<T>;
@@ -75,27 +75,40 @@ ADGN_INLINE void product_columns(const T* const* states, const T* gathered, Inde
                                   out + j * lanes<T>);
 }
 
-// The product for a tile of `count` rows. `gathered`, `start` (unless it is one row, start_step = 0)
-// and `out` have room for tile_rows rows: the last block may work on rows that are not read.
+// How many blocks a tile of `count` rows takes.
+constexpr Index blocks_of(Index count) { return (count + block_rows - 1) / block_rows; }
+
+// Whether blocks of 6 and 5 rows make up the tile, so that none of them works on further rows.
+constexpr bool fits_in_blocks(Index count) { return count >= blocks_of(count) * (block_rows - 1); }
+
+// The rows of a tile as `product_tile` takes them: where they lie, or in `room`.
 template <class T>
-static __attribute__((noinline)) void product_tile(const T* states, const T* gathered, Index matrices, Index count,
-                              Index channels, Index width, const T* weights, const T* start,
-                              Index start_step, T* out) {
-    const Index blocks = (count + block_rows - 1) / block_rows;
-    const Index short_blocks =
-        count >= blocks * (block_rows - 1) ? blocks * block_rows - count : Index(0);
+ADGN_INLINE const T* whole_blocks(const T* rows, Index count, Index width, T* room) {
+    if (fits_in_blocks(count)) return rows;
+    std::memcpy(room, rows, std::size_t(count * width) * sizeof(T));
+    return room;
+}
+
+// The product for a tile of `count` rows. Unless it `fits_in_blocks`, all arrays have room for
+// tile_rows rows (but for a `start` of one row, start_step = 0): the last block works on rows that
+// nobody reads.
+template <class T>
+static __attribute__((noinline)) void product_tile(const T* states, const T* gathered,
+                                                   Index matrices, Index count, Index channels,
+                                                   Index width, const T* weights, const T* start,
+                                                   Index start_step, T* out) {
+    const Index blocks = blocks_of(count);
+    const Index short_blocks = fits_in_blocks(count) ? blocks * block_rows - count : Index(0);
     Index i = 0;
     for (Index block = 0; block < blocks; ++block) {
-        const T* rows[block_rows];
-        for (Index k = 0; k < block_rows; ++k)
-            rows[k] = states + (i + k < count ? i + k : count - 1) * width;
+        const T* here = states + i * width;
         if (block < short_blocks) {
-            product_columns<T, block_rows - 1>(rows, gathered + i * width, matrices, channels,
-                                               width, weights, start + i * start_step,
-                                               start_step, out + i * width);
+            product_columns<T, block_rows - 1>(here, gathered + i * width, matrices, channels,
+                                               width, weights, start + i * start_step, start_step,
+                                               out + i * width);
             i += block_rows - 1;
         } else {
-            product_columns<T, block_rows>(rows, gathered + i * width, matrices, channels, width,
+            product_columns<T, block_rows>(here, gathered + i * width, matrices, channels, width,
                                            weights, start + i * start_step, start_step,
                                            out + i * width);
             i += block_rows;

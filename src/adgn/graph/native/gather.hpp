@@ -93,6 +93,57 @@ ADGN_INLINE void gather_rows(const Matrix<T>& matrix, Index begin, Index end, Ro
         gather_any_row<T>(matrix, i, ahead_end, x, width, width, out);
 }
 
+// `groups` vectors of each of some sorted rows; the sums are those of `gather_row`.
+template <class T, int groups, bool weighted>
+ADGN_INLINE void gather_sorted_columns(const SortedRows<T>& sorted, Index rows, const T* x,
+                                       Index width, T* out) {
+    using V = Vector<T>;
+    const std::int32_t* offset = sorted.offset;
+    const T* value = sorted.value;
+    for (Index k = 0; k < rows; ++k) {
+        V even[groups] = {}, odd[groups] = {};
+        std::int32_t left = sorted.count[k];
+        for (; left >= 2; left -= 2, offset += 2) {
+            const T* a = x + offset[0];
+            const T* b = x + offset[1];
+            const V weight_a = splat<T>(weighted ? value[0] : T(1));
+            const V weight_b = splat<T>(weighted ? value[1] : T(1));
+            if (weighted) value += 2;
+#pragma GCC unroll 8
+            for (int j = 0; j < groups; ++j) {
+                even[j] += weight_a * load<T>(a + j * lanes<T>);
+                odd[j] += weight_b * load<T>(b + j * lanes<T>);
+            }
+        }
+        if (left) {
+            const T* a = x + *offset++;
+            const V weight = splat<T>(weighted ? *value++ : T(1));
+#pragma GCC unroll 8
+            for (int j = 0; j < groups; ++j) even[j] += weight * load<T>(a + j * lanes<T>);
+        }
+        T* to = out + sorted.place[k] * width;
+#pragma GCC unroll 8
+        for (int j = 0; j < groups; ++j) store<T>(to + j * lanes<T>, even[j] + odd[j]);
+    }
+}
+
+// out[i] = (A x)[i] for the rows i of a tile; `width` is a multiple of a vector.
+template <class T, bool weighted>
+ADGN_INLINE void gather_sorted(const SortedRows<T>& sorted, Index rows, const T* x, Index width,
+                               T* out) {
+    const Index vectors = width / lanes<T>;
+    Index j = 0;
+    for (; j + 4 <= vectors; j += 4)
+        gather_sorted_columns<T, 4, weighted>(sorted, rows, x + j * lanes<T>, width,
+                                              out + j * lanes<T>);
+    for (; j + 2 <= vectors; j += 2)
+        gather_sorted_columns<T, 2, weighted>(sorted, rows, x + j * lanes<T>, width,
+                                              out + j * lanes<T>);
+    if (j < vectors)
+        gather_sorted_columns<T, 1, weighted>(sorted, rows, x + j * lanes<T>, width,
+                                              out + j * lanes<T>);
+}
+
 // One row of any width.
 template <class T>
 ADGN_INLINE void gather_one(const Matrix<T>& matrix, Index row, Index ahead_end, Rows<const T> x,

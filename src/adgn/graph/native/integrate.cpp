@@ -1,7 +1,10 @@
 #include "integrate.hpp"
 
+#include <cmath>
+
 #include "parallel.hpp"
 #include "parts.hpp"
+#include "sorted_rows.hpp"
 #include "weights.hpp"
 
 namespace adgn {
@@ -36,6 +39,7 @@ void forward_blocks(const Integration<T>& problem, const T* x, Index row_step, T
     const Index block_size = largest_block(problem) * width;
     const Index per_worker = 2 * block_size + scratch_size(width);
     Buffer<T> memory(per_worker * problem.threads);
+    SortedBlocks<T> sorted(problem);
     const bool keeps_x = kept.states && Activation(problem.activation) != Activation::tanh;
     auto work = [&](int part, int worker) {
         T* now = memory.get() + worker * per_worker;
@@ -46,6 +50,7 @@ void forward_blocks(const Integration<T>& problem, const T* x, Index row_step, T
             const Index begin = problem.block_ptr[b], rows = problem.block_ptr[b + 1] - begin;
             task.begin = begin;
             task.end = begin + rows;
+            task.sorted = sorted.sort(begin, begin + rows, worker);
             copy_rows(x + begin * row_step, row_step, now, width, rows, d);
             for (Index step = 0; step < problem.steps; ++step) {
                 if (keeps_x)
@@ -69,7 +74,6 @@ template <class T>
 void forward_layers(const Integration<T>& problem, const T* x, T* out, T* spare,
                     const Kept<T>& kept) {
     const PackedWeights<T> packed(problem, true);
-    const std::vector<Index> parts = parts_of(problem, 1);
     const Index width = padded<T>(problem.channels), size = problem.nodes * width;
     Buffer<T> scratch(scratch_size(width) * problem.threads);
     const bool keeps_x = kept.states && Activation(problem.activation) != Activation::tanh;
@@ -83,7 +87,10 @@ void forward_layers(const Integration<T>& problem, const T* x, T* out, T* spare,
         return (last - step) % 2 == 0 ? out : spare;
     };
     const T* now = x;
+    std::vector<Index> parts;
     for (Index step = 0; step < problem.steps; ++step) {
+        const Index rows = problem.rows_after(step + 1);
+        if (parts.empty() || parts.back() != rows) parts = parts_of(problem, 1, rows);
         T* next = place_after(step);
         auto work = [&](int part, int worker) {
             ForwardTask<T> task = forward_task(problem);
@@ -111,16 +118,30 @@ BackwardTask<T> backward_task(const Integration<T>& problem) {
     task.width = padded<T>(problem.channels);
     task.epsilon = T(problem.epsilon);
     task.activation = Activation(problem.activation);
+    task.silent_from = problem.nodes;
     return task;
+}
+
+// How many steps lie between so many checkpoints.
+constexpr Index checkpoint_interval(Index steps, Index checkpoints) {
+    return (steps + checkpoints) / (checkpoints + 1);
+}
+
+// How many states of a block are stored: as many as leave room for others in the second-level
+// cache, and for many steps of large blocks the root of their number.
+constexpr Index block_checkpoint_bytes = 1 << 18;
+inline Index block_checkpoints(Index steps, Index block_bytes) {
+    const Index root = Index(std::sqrt(double(steps)));
+    return std::min(steps, std::max(root, block_checkpoint_bytes / std::max<Index>(block_bytes, 1)));
 }
 
 // Points the task to what was kept of the step before `step`, and to the states before `step`.
 // For tanh they are the states of a checkpoint and what the steps since then added. The last step,
 // which comes first, starts from `first` and stores the checkpoints; the others start from the
-// nearest one.
+// nearest one. Without `checkpoints.data` all start from `first`.
 template <class T>
 void recall(BackwardTask<T>& task, const Kept<T>& kept, Index step, Index steps, Index size,
-            Rows<const T> first, Rows<T> checkpoints, Index checkpoint_size) {
+            Rows<const T> first, Rows<T> checkpoints, Index checkpoint_size, Index every) {
     const bool tanh = task.activation == Activation::tanh;
     task.activated_before = step > 0 && tanh ? kept.states + (step - 1) * size : nullptr;
     task.active_before = step > 0 && kept.active ? kept.active + (step - 1) * size : nullptr;
@@ -129,8 +150,7 @@ void recall(BackwardTask<T>& task, const Kept<T>& kept, Index step, Index steps,
         return;
     }
     const bool at_end = step == steps - 1;
-    const Index every = (steps + checkpoint_count) / (checkpoint_count + 1);
-    const Index checkpoint = at_end ? 0 : step / every;
+    const Index checkpoint = at_end || !checkpoints.data ? 0 : step / every;
     task.x = first;
     if (checkpoint > 0)
         task.x = {checkpoints.data + (checkpoint - 1) * checkpoint_size, checkpoints.origin};
@@ -149,11 +169,14 @@ void backward_blocks(const Integration<T>& problem, const T* grad_out, Index row
     const std::vector<Index> parts = block_parts(problem, 2);
     const Index d = problem.channels, width = padded<T>(d), size = problem.nodes * width;
     const Index block_size = largest_block(problem) * width;
-    const Index per_worker = (4 + checkpoint_count) * block_size + scratch_size(width);
+    const Index every = checkpoint_interval(
+        problem.steps, block_checkpoints(problem.steps, block_size * Index(sizeof(T))));
+    const Index per_worker = (4 + (problem.steps - 1) / every) * block_size + scratch_size(width);
     const bool tanh = Activation(problem.activation) == Activation::tanh;
     const bool shared = problem.weight_sets == 1;
     const int count = int(parts.size()) - 1;
     Buffer<T> memory(per_worker * problem.threads);
+    SortedBlocks<T> sorted(problem);
     GradientSums<T> sums(d, problem.matrices(), grad_w_self ? count : 0, problem.weight_sets);
     auto work = [&](int part, int worker) {
         T* g = memory.get() + worker * per_worker;
@@ -162,11 +185,12 @@ void backward_blocks(const Integration<T>& problem, const T* grad_out, Index row
         T* x = r_before + block_size;
         T* checkpoints = x + block_size;
         BackwardTask<T> task = backward_task(problem);
-        task.scratch = checkpoints + checkpoint_count * block_size;
+        task.scratch = checkpoints + (problem.steps - 1) / every * block_size;
         for (Index b = parts[part]; b < parts[part + 1]; ++b) {
             const Index begin = problem.block_ptr[b], rows = problem.block_ptr[b + 1] - begin;
             task.begin = begin;
             task.end = begin + rows;
+            task.sorted = sorted.sort(begin, begin + rows, worker);
             task.g = {g, begin};
             copy_rows(grad_out + begin * row_step, row_step, g, width, rows, d);
             if (tanh) copy_rows(kept.first + begin * row_step, row_step, x, width, rows, d);
@@ -179,7 +203,7 @@ void backward_blocks(const Integration<T>& problem, const T* grad_out, Index row
                 task.r = {r, begin};
                 task.r_before = {step > 0 ? r_before : nullptr, begin};
                 recall(task, kept, step, problem.steps, size, {x, begin}, {checkpoints, begin},
-                       block_size);
+                       block_size, every);
                 if (grad_w_self) {
                     task.grad_weights = sums.weights(part, shared ? 0 : step);
                     task.grad_bias = sums.bias(part, shared ? 0 : step);
@@ -202,16 +226,22 @@ template <class T>
 void backward_layers(const Integration<T>& problem, const T* grad_out, T* g, T* spare,
                      const Kept<T>& kept, T* grad_w_self, T* grad_w_neigh, T* grad_bias) {
     const PackedWeights<T> packed(problem, false);
-    const std::vector<Index> parts = parts_of(problem, 2);
     const Index d = problem.channels, width = padded<T>(d), size = problem.nodes * width;
     const bool tanh = Activation(problem.activation) == Activation::tanh;
     const bool shared = problem.weight_sets == 1;
-    const int count = int(parts.size()) - 1;
+    std::vector<Index> parts = parts_of(problem, 2, problem.nodes);
     Buffer<T> scratch(scratch_size(width) * problem.threads);
-    GradientSums<T> sums(d, problem.matrices(), grad_w_self ? count : 0, 1);
+    GradientSums<T> sums(d, problem.matrices(), grad_w_self ? int(parts.size()) - 1 : 0, 1);
     T* r = spare;
     T* r_before = spare + size;
-    T* checkpoints = spare + 2 * size;
+    // The last step, which stores checkpoints, must then have all rows.
+    T* checkpoints = problem.step_rows ? nullptr : spare + 2 * size;
+    if (problem.step_rows) {  // nothing came back yet to rows that later steps did without
+        std::memset(g, 0, std::size_t(size) * sizeof(T));
+        std::memset(spare, 0, std::size_t(2 * size) * sizeof(T));
+    }
+    const Index last_rows = problem.rows_after(problem.steps);
+    if (parts.back() != last_rows) parts = parts_of(problem, 2, last_rows);
     auto start = [&](int part, int) {
         const Index begin = parts[part] * width, length = parts[part + 1] * width - begin;
         const Index end_step = (problem.steps - 1) * size + begin;
@@ -220,25 +250,29 @@ void backward_layers(const Integration<T>& problem, const T* grad_out, T* g, T* 
                            tanh ? kept.states + end_step : nullptr,
                            kept.active ? kept.active + end_step : nullptr, r + begin);
     };
-    run_parts(count, problem.threads, start);
+    run_parts(int(parts.size()) - 1, problem.threads, start);
     for (Index step = problem.steps - 1; step >= 0; --step) {
+        const Index rows = problem.rows_after(step);
+        if (parts.back() != rows) parts = parts_of(problem, 2, rows);
         auto work = [&](int part, int worker) {
             BackwardTask<T> task = backward_task(problem);
             task.scratch = scratch.get() + worker * scratch_size(width);
             task.begin = parts[part];
             task.end = parts[part + 1];
+            task.silent_from = problem.rows_after(step + 1);
             task.weights = packed.weights(step);
             task.g = {g, 0};
             task.r = {r, 0};
             task.r_before = {step > 0 ? r_before : nullptr, 0};
-            recall(task, kept, step, problem.steps, size, {kept.first, 0}, {checkpoints, 0}, size);
+            recall(task, kept, step, problem.steps, size, {kept.first, 0}, {checkpoints, 0}, size,
+                   checkpoint_interval(problem.steps, checkpoint_count));
             if (grad_w_self) {
                 task.grad_weights = sums.weights(part, 0);
                 task.grad_bias = sums.bias(part, 0);
             }
             kernels<T>().backward(task);
         };
-        run_parts(count, problem.threads, work);
+        run_parts(int(parts.size()) - 1, problem.threads, work);
         std::swap(r, r_before);
         if (grad_w_self && (!shared || step == 0)) {
             const Index set = shared ? 0 : step;

@@ -22,8 +22,15 @@ struct Integration {
     const Index* block_ptr;  // [blocks + 1]: the rows of block-diagonal parts, or null
     Index blocks;
     int threads;
+    // [steps]: how many of the first rows each step computes, never more than the one before and
+    // `nodes`; the rows have entries only where the step before computed. Null: all. Not with blocks.
+    const Index* step_rows;
 
     Index matrices() const { return second.rowptr ? 2 : 1; }
+    // How many rows there are after so many steps.
+    Index rows_after(Index count) const {
+        return step_rows && count > 0 ? step_rows[count - 1] : nodes;
+    }
 };
 
 // What a forward pass keeps for the backward pass; all null where no gradient is needed.
@@ -40,10 +47,10 @@ template <class T>
 void integrate_forward(const Integration<T>&, const T* x, Index row_step, T* out, T* spare,
                        const Kept<T>&);
 
-// How many of the states the backward pass stores for tanh.
+// How many of the states the backward pass stores for tanh, without blocks.
 constexpr Index checkpoint_count = 3;
 
-// grad_out, grad_x as x and out above. spare: [2, nodes, width], for tanh [2 + checkpoint_count,
+// grad_out (of rows_after(steps) rows), grad_x as x and out above. spare: [2, nodes, width], for tanh [2 + checkpoint_count,
 // nodes, width], without blocks only. The gradients of the weights are added to what is there; null
 // where they are not needed.
 template <class T>

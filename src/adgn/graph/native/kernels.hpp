@@ -27,11 +27,29 @@ struct Rows {
     Index origin;
 };
 
+// The rows of a block as they are gathered, for all steps: tile by tile (see tile_rows), and within a
+// tile those with equally many entries one after the other, so that the processor foresees where
+// each of them ends.
+template <class T>
+struct SortedRows {
+    const std::int32_t* place;   // [rows]: of the row in its tile
+    const std::int32_t* count;   // [rows]: how many entries it has
+    const std::int32_t* offset;  // [entries]: where the state of the column begins; null: not sorted
+    const T* value;              // [entries]; null where all of them are 1
+};
+
+// The same for both matrices; that of the second one is empty where there is none.
+template <class T>
+struct SortedBlock {
+    SortedRows<T> first, second;
+};
+
 // x_next = x + epsilon act(x Mᵀ + A x Vᵀ + b) for the rows begin … end - 1; with a second matrix B
 // also + B x Uᵀ inside of act. Without one its `rowptr` is null.
 template <class T>
 struct ForwardTask {
     Matrix<T> matrix, second;
+    SortedBlock<T> sorted;
     Index begin, end;
     Index channels, width;
     const T* weights;     // [(1 + matrices) channels, width]: Mᵀ, then Vᵀ, then Uᵀ
@@ -51,12 +69,14 @@ struct ForwardTask {
 template <class T>
 struct BackwardTask {
     Matrix<T> matrix, second;  // the transposes
+    SortedBlock<T> sorted;
     Index begin, end;
     Index channels, width;
     const T* weights;     // [(1 + matrices) channels, width]: M, then V, then U
     T epsilon;
     Activation activation;
     Rows<const T> r;
+    Index silent_from;    // the rows from here on have r = 0
     // The states that the step started from; for tanh those `steps_since` steps earlier, and what
     // the activation returned in these steps, each `step_size` numbers after the one before. Unless
     // `checkpoints.data` is null, every `checkpoint_every`-th of the states between is stored there,
@@ -94,6 +114,7 @@ struct Combination {
 template <class T>
 struct RateTask {
     Matrix<T> matrix, second;
+    SortedBlock<T> sorted;
     Index begin, end;
     Index channels, width;
     const T* weights;     // [(1 + matrices) channels, width]: Mᵀ, then Vᵀ, then Uᵀ
@@ -115,6 +136,7 @@ struct RateTask {
 template <class T>
 struct AdjointTask {
     Matrix<T> matrix, second;  // the transposes
+    SortedBlock<T> sorted;
     Index begin, end;
     Index channels, width;
     const T* weights;     // [(1 + matrices) channels, width]: M, then V, then U
@@ -220,7 +242,7 @@ constexpr Index padded(Index channels) {
     return (channels + step - 1) / step * step;
 }
 
-// How many numbers a kernel needs as room for its tile.
-constexpr Index scratch_size(Index width) { return 4 * tile_rows * width; }
+// How many numbers a kernel needs as room for its tile: four arrays and a row.
+constexpr Index scratch_size(Index width) { return (4 * tile_rows + 1) * width; }
 
 }  // namespace adgn

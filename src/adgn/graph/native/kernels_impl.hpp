@@ -36,12 +36,33 @@ ADGN_INLINE void update_tile(const ForwardTask<T>& task, Index row, Index count,
                               activated ? activated + i : nullptr, active ? active + i : nullptr);
 }
 
-// What the rows of a tile gather, [matrices, tile_rows, width]; returns the number of matrices.
+// What the rows of a tile gather of a matrix.
+template <class T, class Task>
+ADGN_INLINE void gather_matrix(const Task& task, const Matrix<T>& matrix,
+                               const SortedRows<T>& sorted, Index row, Index stop, Rows<const T> x,
+                               T* out) {
+    if (!sorted.offset) {
+        gather_rows<T>(matrix, row, stop, x, task.width, out);
+        return;
+    }
+    const Index rows = row - task.begin, entries = matrix.rowptr[row] - matrix.rowptr[task.begin];
+    const T* states = x.data + (task.begin - x.origin) * task.width;
+    SortedRows<T> tile{sorted.place + rows, sorted.count + rows, sorted.offset + entries, nullptr};
+    if (!sorted.value) {
+        gather_sorted<T, false>(tile, stop - row, states, task.width, out);
+        return;
+    }
+    tile.value = sorted.value + entries;
+    gather_sorted<T, true>(tile, stop - row, states, task.width, out);
+}
+
+// What they gather of all, [matrices, tile_rows, width]; returns the number of matrices.
 template <class T, class Task>
 ADGN_INLINE Index gather_tile(const Task& task, Index row, Index stop, Rows<const T> x, T* out) {
-    gather_rows<T>(task.matrix, row, stop, x, task.width, out);
+    gather_matrix<T>(task, task.matrix, task.sorted.first, row, stop, x, out);
     if (!task.second.rowptr) return 1;
-    gather_rows<T>(task.second, row, stop, x, task.width, out + tile_rows * task.width);
+    gather_matrix<T>(task, task.second, task.sorted.second, row, stop, x,
+                     out + tile_rows * task.width);
     return 2;
 }
 
@@ -50,11 +71,13 @@ void forward(const ForwardTask<T>& task) {
     const Index width = task.width;
     T* gathered = task.scratch;
     T* rate = gathered + 2 * tile_rows * width;
+    T* room = rate + tile_rows * width;
     for (Index row = task.begin; row < task.end; row += tile_rows) {
         const Index stop = row + tile_rows < task.end ? row + tile_rows : task.end;
         const Index count = stop - row;
         const Index matrices = gather_tile<T>(task, row, stop, task.x, gathered);
-        product_tile<T>(task.x.data + (row - task.x.origin) * width, gathered, matrices, count,
+        const T* x = task.x.data + (row - task.x.origin) * width;
+        product_tile<T>(whole_blocks(x, count, width, room), gathered, matrices, count,
                         task.channels, width, task.weights, task.bias, 0, rate);
         if (task.activation == Activation::tanh)
             update_tile<T, Activation::tanh>(task, row, count, rate);
@@ -108,29 +131,35 @@ ADGN_INLINE const T* states_before(const BackwardTask<T>& task, Index row, Index
         checkpoints = task.checkpoints.data + (row - task.checkpoints.origin) * task.width;
     for (Index i = 0; i < count * task.width; i += lanes<T>) {
         Vector<T> state = load<T>(x + i);
+        T* checkpoint = checkpoints ? checkpoints + i : nullptr;
+        Index until_next = task.checkpoint_every;
         for (Index step = 0; step < task.steps_since; ++step) {
             state = state + splat<T>(task.epsilon) * load<T>(activated + step * task.step_size + i);
-            if (checkpoints && (step + 1) % task.checkpoint_every == 0)
-                store<T>(checkpoints + step / task.checkpoint_every * task.checkpoint_size + i,
-                         state);
+            if (checkpoint && --until_next == 0) {
+                store<T>(checkpoint, state);
+                checkpoint += task.checkpoint_size;
+                until_next = task.checkpoint_every;
+            }
         }
         store<T>(room + i, state);
     }
     return room;
 }
 
-// grad_weights += [r s q]ᵀ x and grad_bias += sum of r, for a tile.
+// grad_weights += [r s q]ᵀ x and grad_bias += sum of r, for a tile; where r is null, it is zero.
 template <class T, class Task>
 ADGN_INLINE void add_gradients(const Task& task, const T* r, const T* returned, Index matrices,
                                const T* x, Index count) {
     const Index width = task.width;
-    outer_tile<T>(r, x, count, task.channels, width, task.grad_weights);
+    if (r) outer_tile<T>(r, x, count, task.channels, width, task.grad_weights);
     for (Index k = 0; k < matrices; ++k)
         outer_tile<T>(returned + k * tile_rows * width, x, count, task.channels, width,
                       task.grad_weights + (1 + k) * task.channels * width);
-    for (Index i = 0; i < count; ++i)
-        for (Index j = 0; j < width; j += lanes<T>)
-            store<T>(task.grad_bias + j, load<T>(task.grad_bias + j) + load<T>(r + i * width + j));
+    for (Index j = 0; r && j < width; j += lanes<T>) {
+        Vector<T> total = load<T>(task.grad_bias + j);
+        for (Index i = 0; i < count; ++i) total += load<T>(r + i * width + j);
+        store<T>(task.grad_bias + j, total);
+    }
 }
 
 template <class T>
@@ -139,21 +168,30 @@ void backward(const BackwardTask<T>& task) {
     T* returned = task.scratch;  // s = Aᵀ r, and q = Bᵀ r
     T* sum = returned + 2 * tile_rows * width;
     T* room = sum + tile_rows * width;
-    for (Index row = task.begin; row < task.end; row += tile_rows) {
-        const Index stop = row + tile_rows < task.end ? row + tile_rows : task.end;
+    for (Index row = task.begin, stop; row < task.end; row = stop) {
+        const bool silent = row >= task.silent_from;
+        const Index end = silent || task.silent_from > task.end ? task.end : task.silent_from;
+        stop = row + tile_rows < end ? row + tile_rows : end;
         const Index count = stop - row;
         const T* r = task.r.data + (row - task.r.origin) * width;
         T* g = task.g.data + (row - task.g.origin) * width;
         const Index matrices = gather_tile<T>(task, row, stop, task.r, returned);
-        std::memcpy(sum, g, std::size_t(count * width) * sizeof(T));
-        product_tile<T>(r, returned, matrices, count, task.channels, width, task.weights, sum,
-                        width, sum);
-        std::memcpy(g, sum, std::size_t(count * width) * sizeof(T));
+        const bool fits = fits_in_blocks(count);
+        T* to = fits ? g : sum;
+        if (!fits) std::memcpy(sum, g, std::size_t(count * width) * sizeof(T));
+        if (silent)  // r M = 0
+            product_tile<T>(returned, returned + tile_rows * width, matrices - 1, count,
+                            task.channels, width, task.weights + task.channels * width, to, width,
+                            to);
+        else
+            product_tile<T>(fits ? r : whole_blocks(r, count, width, room), returned, matrices,
+                            count, task.channels, width, task.weights, to, width, to);
+        if (!fits) std::memcpy(g, sum, std::size_t(count * width) * sizeof(T));
         if (task.grad_weights) {
             const T* x = states_before<T>(task, row, count, room);
-            add_gradients<T>(task, r, returned, matrices, x, count);
+            add_gradients<T>(task, silent ? nullptr : r, returned, matrices, x, count);
         }
-        if (task.r_before.data) step_before<T>(task, row, count, sum);
+        if (task.r_before.data) step_before<T>(task, row, count, g);
     }
 }
 
@@ -199,12 +237,14 @@ void rate(const RateTask<T>& task) {
     const Index width = task.width;
     T* gathered = task.scratch;
     T* found = gathered + 2 * tile_rows * width;
+    T* room = found + tile_rows * width;
     for (Index row = task.begin; row < task.end; row += tile_rows) {
         const Index stop = row + tile_rows < task.end ? row + tile_rows : task.end;
         const Index count = stop - row;
         const Index matrices = gather_tile<T>(task, row, stop, task.x, gathered);
-        product_tile<T>(row_of(task.x, row, width), gathered, matrices, count, task.channels,
-                        width, task.weights, task.bias, 0, found);
+        const T* x = whole_blocks(row_of(task.x, row, width), count, width, room);
+        product_tile<T>(x, gathered, matrices, count, task.channels, width, task.weights,
+                        task.bias, 0, found);
         if (task.activation == Activation::tanh)
             finish_rate<T, Activation::tanh>(task, row, count, found);
         else if (task.activation == Activation::relu)
@@ -258,6 +298,7 @@ void adjoint(const AdjointTask<T>& task) {
     T* returned = task.scratch;  // s = Aᵀ r, and q = Bᵀ r
     T* v = returned + 2 * tile_rows * width;
     T* room = v + tile_rows * width;
+    T* zero = room + tile_rows * width;
     for (Index row = task.begin; row < task.end; row += tile_rows) {
         const Index stop = row + tile_rows < task.end ? row + tile_rows : task.end;
         const Index count = stop - row, size = count * width;
@@ -268,9 +309,9 @@ void adjoint(const AdjointTask<T>& task) {
         }
         const T* r = row_of(task.r, row, width);
         const Index matrices = gather_tile<T>(task, row, stop, task.r, returned);
-        std::memset(room, 0, std::size_t(width) * sizeof(T));
-        product_tile<T>(r, returned, matrices, count, task.channels, width, task.weights, room,
-                        0, v);
+        std::memset(zero, 0, std::size_t(width) * sizeof(T));
+        product_tile<T>(whole_blocks(r, count, width, room), returned, matrices, count,
+                        task.channels, width, task.weights, zero, 0, v);
         for (Index i = 0; i < size; i += lanes<T>)
             store<T>(g + i, load<T>(g + i) + load<T>(v + i));
         if (task.grad_weights) {

@@ -2,8 +2,9 @@
 
 Memory for states is used again and again: clearing fresh pages costs more than the work. Large
 arrays come back to `buffers` when nothing refers to them any more, and serve the next request for
-exactly as many bytes. A request that none of them fits frees all of them first, so that graphs of
-changing sizes leave nothing behind; so does `adgn.graph.clear_cache()`.
+as many bytes or a little less: batches of graphs differ in size. A request that none of them fits
+frees all of them first, so that graphs of changing sizes leave nothing behind; so does
+`adgn.graph.clear_cache()`.
 """
 
 import ctypes
@@ -31,7 +32,7 @@ VARIABLE = "ADGN_BACKEND"
 LARGE = 2**23  # bytes: a few large pages; below, malloc itself keeps memory
 
 _FILE = "_kernels.dll" if sys.platform == "win32" else "_kernels.so"  # as setup.py names it
-_INTERFACE = 6  # the number that adgn_interface() in api.cpp returns
+_INTERFACE = 7  # the number that adgn_interface() in api.cpp returns
 _SUFFIX = {torch.float32: "float", torch.float64: "double"}
 DTYPES = tuple(_SUFFIX)
 
@@ -54,6 +55,7 @@ class Integration(Structure):
         *(("steps", c_int64), ("weight_sets", c_int64), ("w_self", c_void_p)),
         *(("w_neigh", c_void_p), ("bias", c_void_p), ("epsilon", c_double), ("activation", c_int)),
         *(("block_ptr", c_void_p), ("blocks", c_int64), ("threads", c_int)),
+        ("step_rows", c_void_p),
     )
 
 
@@ -220,7 +222,9 @@ class BufferPool:
         size = prod(shape) * dtype.itemsize
         if size < LARGE:
             return torch.empty(shape, dtype=dtype, device="cpu")
-        buffer = self._take(size)
+        step = 1 << (size.bit_length() - 4)
+        size = -(-size // step) * step  # at most an eighth more
+        buffer = self._take(size, size + step)
         if buffer is None:
             buffer = torch.empty(size, dtype=torch.uint8, device="cpu")
             if library is not None:
@@ -241,12 +245,14 @@ class BufferPool:
         """How much memory waits to be used again."""
         return sum(buffer.nbytes for same in list(self._waiting.values()) for buffer in list(same))
 
-    def _take(self, size: int) -> Tensor | None:
-        try:
-            return self._waiting[size].pop()
-        except (KeyError, IndexError):
-            self._waiting.clear()
-            return None
+    def _take(self, *sizes: int) -> Tensor | None:
+        for size in sizes:
+            try:
+                return self._waiting[size].pop()
+            except (KeyError, IndexError):
+                pass
+        self._waiting.clear()
+        return None
 
     def _take_back(self, buffer: Tensor) -> None:
         self._waiting.setdefault(buffer.nbytes, []).append(buffer)

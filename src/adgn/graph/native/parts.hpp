@@ -14,9 +14,9 @@ namespace adgn {
 constexpr double gather_cost = 4.0;
 
 template <class T>
-std::vector<Index> parts_of(const Integration<T>& problem, int passes) {
+std::vector<Index> parts_of(const Integration<T>& problem, int passes, Index rows) {
     const double width = double(padded<T>(problem.channels));
-    return cut_rows(problem.matrix.rowptr, problem.second.rowptr, problem.nodes,
+    return cut_rows(problem.matrix.rowptr, problem.second.rowptr, rows,
                     gather_cost * width,
                     double(1 + problem.matrices()) * passes * double(problem.channels) * width,
                     problem.threads);
@@ -27,7 +27,7 @@ template <class T>
 std::vector<Index> block_parts(const Integration<T>& problem, int passes) {
     std::vector<Index> first;
     const Index* ptr = problem.block_ptr;
-    for (Index row : parts_of(problem, passes))
+    for (Index row : parts_of(problem, passes, problem.nodes))
         first.push_back(std::lower_bound(ptr, ptr + problem.blocks, row) - ptr);
     first.back() = problem.blocks;
     return first;

@@ -2,6 +2,7 @@
 
 #include "parallel.hpp"
 #include "parts.hpp"
+#include "sorted_rows.hpp"
 #include "weights.hpp"
 
 namespace adgn {
@@ -73,8 +74,9 @@ Places<T> places_of(const Integration<T>& problem, const Scheme& scheme, const K
 template <class T>
 void take_rate(const Integration<T>& problem, const Scheme& scheme, const Order& order,
                const PackedWeights<T>& packed, const Places<T>& places, Rows<T> velocity, Index e,
-               Index begin, Index end, T* scratch) {
+               Index begin, Index end, const SortedBlock<T>& sorted, T* scratch) {
     RateTask<T> task{};
+    task.sorted = sorted;
     const Index step = order.step[e];
     task.matrix = problem.matrix;
     task.second = problem.second;
@@ -117,6 +119,7 @@ void forward_blocks(const Integration<T>& problem, const Scheme& scheme, const T
     const Index arrays = 5 + scheme.history;
     const Index per_worker = arrays * block_size + scratch_size(width);
     Buffer<T> memory(per_worker * problem.threads);
+    SortedBlocks<T> blocks(problem);
     auto work = [&](int part, int worker) {
         T* own = memory.get() + worker * per_worker;
         T* moving = own + (4 + scheme.history) * block_size;
@@ -124,13 +127,14 @@ void forward_blocks(const Integration<T>& problem, const Scheme& scheme, const T
             const Index begin = problem.block_ptr[b], end = problem.block_ptr[b + 1];
             const Index rows = end - begin;
             const Places<T> places = places_of(problem, scheme, kept, own, block_size, begin);
+            const SortedBlock<T> sorted = blocks.sort(begin, end, worker);
             const Rows<T> start = places.start(0);
             copy_rows(x + begin * row_step, row_step, start.data + (begin - start.origin) * width,
                       width, rows, d);
             if (velocity) copy_rows(velocity + begin * row_step, row_step, moving, width, rows, d);
             for (Index e = 0; e < scheme.rates; ++e)
                 take_rate(problem, scheme, order, packed, places, {moving, begin}, e, begin, end,
-                          own + arrays * block_size);
+                          sorted, own + arrays * block_size);
             const Rows<T> last = places.start(problem.steps);
             copy_rows(last.data + (begin - last.origin) * width, width, out + begin * row_step,
                       row_step, rows, d);
@@ -145,7 +149,7 @@ void forward_layers(const Integration<T>& problem, const Scheme& scheme, const T
                     T* out, T* spare, const KeptRates<T>& kept) {
     const PackedWeights<T> packed(problem, true);
     const Order order(scheme);
-    const std::vector<Index> parts = parts_of(problem, 1);
+    const std::vector<Index> parts = parts_of(problem, 1, problem.nodes);
     const Index width = padded<T>(problem.channels), size = problem.nodes * width;
     Buffer<T> scratch(scratch_size(width) * problem.threads);
     const Places<T> places = places_of(problem, scheme, kept, spare, size, 0);
@@ -153,7 +157,7 @@ void forward_layers(const Integration<T>& problem, const Scheme& scheme, const T
     for (Index e = 0; e < scheme.rates; ++e) {
         auto work = [&](int part, int worker) {
             take_rate(problem, scheme, order, packed, places, {velocity, 0}, e, parts[part],
-                      parts[part + 1], scratch.get() + worker * scratch_size(width));
+                      parts[part + 1], {}, scratch.get() + worker * scratch_size(width));
         };
         run_parts(int(parts.size()) - 1, problem.threads, work);
     }
@@ -176,14 +180,15 @@ using Held = std::vector<bool>;
 template <class T>
 void take_back(const Integration<T>& problem, const Scheme& scheme, const Order& order,
                const PackedWeights<T>& packed, const KeptRates<T>& kept, const Gradients<T>& to,
-               const Held& held, Index e, Index begin, Index end, T* grad_weights, T* grad_bias,
-               T* scratch) {
+               const Held& held, Index e, Index begin, Index end, const SortedBlock<T>& sorted,
+               T* grad_weights, T* grad_bias, T* scratch) {
     const Index size = problem.nodes * padded<T>(problem.channels), history = scheme.history;
     const bool at_end = e == scheme.rates;
     const Index step = at_end ? problem.steps : order.step[e];
     const double* before = e > 0 ? scheme.factor + (e - 1) * history : nullptr;
     const bool starts = at_end || order.first[e];
     AdjointTask<T> task{};
+    task.sorted = sorted;
     task.matrix = problem.matrix;
     task.second = problem.second;
     task.begin = begin;
@@ -249,12 +254,14 @@ void backward_blocks(const Integration<T>& problem, const Scheme& scheme, const 
     const bool shared = problem.weight_sets == 1;
     const int count = int(parts.size()) - 1;
     Buffer<T> memory(per_worker * problem.threads);
+    SortedBlocks<T> blocks(problem);
     GradientSums<T> sums(d, problem.matrices(), grad_w_self ? count : 0, problem.weight_sets);
     auto work = [&](int part, int worker) {
         T* own = memory.get() + worker * per_worker;
         for (Index b = parts[part]; b < parts[part + 1]; ++b) {
             const Index begin = problem.block_ptr[b], end = problem.block_ptr[b + 1];
             const Index rows = end - begin;
+            const SortedBlock<T> sorted = blocks.sort(begin, end, worker);
             Gradients<T> to{};
             to.g = {own, begin};
             to.velocity = {own + block_size, begin};
@@ -267,7 +274,7 @@ void backward_blocks(const Integration<T>& problem, const Scheme& scheme, const 
             Held held(std::size_t(scheme.history), false);
             for (Index e = scheme.rates; e >= 0; --e) {
                 const Index set = shared || e == scheme.rates ? 0 : order.step[e];
-                take_back(problem, scheme, order, packed, kept, to, held, e, begin, end,
+                take_back(problem, scheme, order, packed, kept, to, held, e, begin, end, sorted,
                           grad_w_self ? sums.weights(part, set) : nullptr,
                           grad_w_self ? sums.bias(part, set) : nullptr,
                           own + arrays * block_size);
@@ -292,7 +299,7 @@ void backward_layers(const Integration<T>& problem, const Scheme& scheme, const 
                      T* grad_w_self, T* grad_w_neigh, T* grad_bias) {
     const PackedWeights<T> packed(problem, false);
     const Order order(scheme);
-    const std::vector<Index> parts = parts_of(problem, 2);
+    const std::vector<Index> parts = parts_of(problem, 2, problem.nodes);
     const Index d = problem.channels, width = padded<T>(d), size = problem.nodes * width;
     const bool shared = problem.weight_sets == 1;
     const int count = int(parts.size()) - 1;
@@ -308,7 +315,7 @@ void backward_layers(const Integration<T>& problem, const Scheme& scheme, const 
     for (Index e = scheme.rates; e >= 0; --e) {
         auto work = [&](int part, int worker) {
             take_back(problem, scheme, order, packed, kept, to, held, e, parts[part],
-                      parts[part + 1], grad_w_self ? sums.weights(part, 0) : nullptr,
+                      parts[part + 1], {}, grad_w_self ? sums.weights(part, 0) : nullptr,
                       grad_w_self ? sums.bias(part, 0) : nullptr,
                       scratch.get() + worker * scratch_size(width));
         };

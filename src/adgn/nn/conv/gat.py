@@ -100,14 +100,18 @@ class GATConv(GraphConvolution, pyg.GATConv):  # type: ignore[misc]
 
     def _states(self, x: Tensor) -> Tensor:
         """What the nodes send, and their parts of the logits: one product with the weights."""
-        scores = torch.cat([self.att_src, self.att_dst]).unsqueeze(-1)  # [2, heads, channels, 1]
         if has_hooks(self.lin):
+            scores = torch.cat([self.att_src, self.att_dst]).unsqueeze(-1)
             sent = self.lin(x).view(-1, 1, self.heads, 1, self.out_channels)
             logits = (sent @ scores).flatten(1)
             return torch.cat([sent.flatten(1), logits], -1)
+        return functional.linear(x, self.state_weights())
+
+    def state_weights(self) -> Tensor:
+        """What makes `attend`'s states of `x` in one product, `[heads * (channels + 2), in]`."""
+        scores = torch.cat([self.att_src, self.att_dst]).unsqueeze(-1)  # [2, heads, channels, 1]
         weight = self.lin.weight.view(self.heads, self.out_channels, -1)
-        weights = torch.cat([weight.flatten(0, 1), (scores * weight).sum(2).flatten(0, 1)])
-        return functional.linear(x, weights)
+        return torch.cat([weight.flatten(0, 1), (scores * weight).sum(2).flatten(0, 1)])
 
     def _along_edges(self, sent: Tensor, edges: Tensor, features: Tensor) -> Tensor:
         """Attention with edge features: repeated edges may differ, so each has its own."""

@@ -6,11 +6,11 @@ from typing import Any
 from pydantic import Field
 from torch import Tensor, nn
 
-from adgn.graph import Adjacency
+from adgn.graph import Adjacency, NeededNodes, needed_nodes
 from adgn.nn.antisymmetric import AntiSymmetricConv, as_one_integration, integrate_layers
 from adgn.nn.base import Activation
 from adgn.nn.conv import GraphConvolution
-from adgn.nn.integrators import Integrator
+from adgn.nn.integrators import EULER, Integrator
 from adgn.nn.models.blocks import BlockOptions, in_blocks
 from adgn.nn.models.options import AnyDirection, KeptMemory, StepSize
 from adgn.nn.network import Model
@@ -58,8 +58,22 @@ class AntiSymmetricPropagation(nn.Module):
         if isinstance(aggregation, GraphConvolution):
             self.edge_dim = aggregation.edge_dim
 
+    def needed(
+        self, like: Tensor, edge_index: Adjacency, edge_weight: Tensor | None, nodes: Tensor
+    ) -> NeededNodes | None:
+        """What the last states of `nodes` need, for `forward`; see `GraphNetwork.forward`."""
+        alike = as_one_integration(self.layers)
+        if alike is None or alike[0].integrator != EULER:
+            return None
+        operator = alike[0].phi.prepared(like, edge_index, edge_weight)  # type: ignore[operator]
+        return needed_nodes(operator, nodes, self.num_layers)
+
     def forward(
-        self, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None, **kwargs: Any
+        self,
+        x: Tensor,
+        edge_index: Adjacency | NeededNodes,
+        edge_weight: Tensor | None = None,
+        **kwargs: Any,
     ) -> Tensor:
         """The states after all layers."""
         if edge_weight is not None:
@@ -67,6 +81,8 @@ class AntiSymmetricPropagation(nn.Module):
         alike = as_one_integration(self.layers)
         if alike is not None:
             return integrate_layers(alike, self.num_layers, x, edge_index, **kwargs)
+        if isinstance(edge_index, NeededNodes):
+            raise TypeError("edge_index is NeededNodes, which these layers cannot use; see needed")
         if len(self.layers) == 1:
             states: Tensor = self.layers[0](x, edge_index, **kwargs)
             return states

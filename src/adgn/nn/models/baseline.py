@@ -6,11 +6,16 @@ from typing import Any
 from pydantic import Field
 from torch import Tensor, nn
 
-from adgn.graph import Adjacency
-from adgn.nn.base import Activation, resolve_activation
+from adgn.graph import Adjacency, NeededNodes, needed_nodes
+from adgn.nn.base import Activation, has_hooks, resolve_activation
+from adgn.nn.conv import BothDirections, GATConv, GCN2Conv, GCNConv, GINConv, SAGEConv
 from adgn.nn.models.options import AnyDirection
 from adgn.nn.norms import NORMS, NormName, PairNorm, apply_norm, build_norm
 from adgn.nn.registry import ModelOptions
+
+# Layers whose next state of a node depends on the node and on what one edge leads from, and on
+# nothing else.
+_HEAR_ONE_EDGE = (GCNConv, GCN2Conv, GATConv, GINConv, SAGEConv)
 
 
 class StackOptions(ModelOptions):
@@ -58,10 +63,22 @@ class Stack(nn.Module):
         self.norms = nn.ModuleList(norms) if norms else None
         self.reads_batch = isinstance(built[0], PairNorm)
 
+    def needed(
+        self, like: Tensor, edge_index: Adjacency, edge_weight: Tensor | None, nodes: Tensor
+    ) -> NeededNodes | None:
+        """What the last states of `nodes` need, for `forward`; see `GraphNetwork.forward`."""
+        if self.edge_dim is not None or any(map(_sees_more, self.modules())):
+            return None
+        first = self.layers[0]
+        if not all(map(_hears_one_edge, self.layers)):
+            return None
+        operator = first.prepared(like, edge_index, edge_weight)  # type: ignore[operator]
+        return needed_nodes(operator, nodes, len(self.layers))
+
     def forward(
         self,
         x: Tensor,
-        edge_index: Adjacency,
+        edge_index: Adjacency | NeededNodes,
         edge_weight: Tensor | None = None,
         edge_attr: Tensor | None = None,
         batch: Tensor | None = None,
@@ -69,7 +86,10 @@ class Stack(nn.Module):
     ) -> Tensor:
         """The states after all layers; `batch` is for PairNorm, whose means are those of graphs."""
         graph: dict[str, Any] = {}
-        if self.edge_dim is not None:
+        needed = edge_index if isinstance(edge_index, NeededNodes) else None
+        if needed is not None:
+            pass  # each layer has an operator of its own
+        elif self.edge_dim is not None:
             graph = {"edge_index": edge_index, "edge_weight": edge_weight, "edge_attr": edge_attr}
         elif not isinstance(self.layers[0], nn.Linear):  # one operator for all layers
             graph = {"edge_index": self.layers[0].prepared(x, edge_index, edge_weight)}  # type: ignore[operator]
@@ -77,7 +97,14 @@ class Stack(nn.Module):
             graph["first"] = x
         for number, layer in enumerate(self.layers):
             norm = None if self.norms is None else self.norms[number]
+            if needed is not None:
+                graph["edge_index"] = needed.layer(number)
             h = layer(x, **graph)
+            if needed is not None:
+                count = needed.counts[number + 1]
+                x, h = x[:count], h[:count]
+                if self.first_states:
+                    graph["first"] = graph["first"][:count]
             if self.norm_first:
                 h = apply_norm(norm, h, batch, batch_size)
             if self.act is not None:
@@ -86,3 +113,17 @@ class Stack(nn.Module):
             if not self.norm_first:
                 x = apply_norm(norm, x, batch, batch_size)
         return x
+
+
+def _hears_one_edge(layer: nn.Module) -> bool:
+    if type(layer) is BothDirections:
+        return type(layer.inward) in _HEAR_ONE_EDGE
+    return type(layer) in _HEAR_ONE_EDGE
+
+
+def _sees_more(part: nn.Module) -> bool:
+    """Whether a part looks at all nodes at once, draws a number for each, or is looked at."""
+    if isinstance(part, nn.BatchNorm1d | PairNorm) or has_hooks(part):
+        return True
+    draws = getattr(part, "dropout", 0.0) if isinstance(part, GATConv) else 0.0
+    return part.training and draws > 0

@@ -199,7 +199,7 @@ def _normal_radius(matrix: Tensor) -> Tensor | float:
     time="nd^2 + md",
     options=GESNOptions,
     note="A reservoir: encoder and recurrent matrix W are random and stay so, and the readout is "
-    "solved in closed form ([how](training.md#readouts-in-closed-form)). With `radius` r < 1 and a "
+    "solved in closed form ([how](reservoirs.md)). With `radius` r < 1 and a "
     "matrix that is not `uniform`, on an undirected graph, the states approach a fixed point "
     "whatever they start from; radii far above 1 are often better for classes of nodes. ρ(A) is "
     "that of the whole graph, or of each graph of a batch, by power iteration; a graph without "

@@ -1,16 +1,17 @@
 """GRAND: graph diffusion by attention, integrated with a Runge-Kutta method."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from adgn.graph import Adjacency, Direction, GraphOperator
+from adgn.graph import Adjacency, Direction, GraphOperator, SparseOperator, attend
 from adgn.graph.two_way import operators_of
-from adgn.nn.base import Activation, resolve_activation, scaled
+from adgn.nn.base import Activation, has_hooks, resolve_activation, scaled
 from adgn.nn.conv import GATConv, directed
 from adgn.nn.integrators import RungeKutta, moved
 from adgn.nn.models.options import StepSize
@@ -93,7 +94,10 @@ class GRANDPropagation(nn.Module):
         learned = [p for p in (*self.rate.parameters(), *values) if p.requires_grad]
         needed = torch.is_grad_enabled() and (x.requires_grad or bool(learned))
         if self.adjoint and needed:
-            settings = (rate, self.epsilon, self.num_layers)
+            field: _Field = _AnyField(rate, learned)
+            if _is_plain(self.rate.attention, operator):
+                field, learned = _PlainField.of(self.rate, operator)
+            settings = (field, self.epsilon, self.num_layers)
             last: Tensor = _ByAdjoint.apply(x, *settings, *learned)  # type: ignore[no-untyped-call]
         else:
             last = x
@@ -118,6 +122,97 @@ class GRANDPropagation(nn.Module):
         return f"num_layers={self.num_layers}, epsilon={self.epsilon}, adjoint={self.adjoint}"
 
 
+class _Field(Protocol):
+    r"""A right-hand side $s\, U(\mathbf{X})$ that can be taken back.
+
+    `pull` returns $U$, what a gradient in it is in the states, and in all that is learned that of
+    $s\, U$.
+    """
+
+    scale: float
+
+    def rate(self, x: Tensor) -> Tensor: ...
+    def pull(self, x: Tensor, grad: Tensor) -> tuple[Tensor, Tensor, Sequence[Tensor | None]]: ...
+
+
+@dataclass(frozen=True)
+class _AnyField(_Field):
+    """Any function of the states, by autograd."""
+
+    function: Callable[[Tensor], Tensor]
+    learned: list[Tensor]
+    scale: float = 1.0
+
+    def rate(self, x: Tensor) -> Tensor:
+        return self.function(x)
+
+    def pull(self, x: Tensor, grad: Tensor) -> tuple[Tensor, Tensor, Sequence[Tensor | None]]:
+        at = x.detach().requires_grad_()
+        with torch.enable_grad():
+            change = self.function(at)
+        found = torch.autograd.grad(change, [at, *self.learned], grad, allow_unused=True)
+        return change.detach(), found[0], found[1:]
+
+
+@dataclass(frozen=True)
+class _PlainField(_Field):
+    r"""$\operatorname{GAT}(\mathbf{X}) - \mathbf{X}$ with few passes over the states.
+
+    What is made of the weights alone is made once, and not for each rate: the function is given
+    the result, and autograd goes back from there.
+    """
+
+    operator: SparseOperator
+    heads: int
+    slope: float
+    weights: Tensor
+    bias: Tensor
+    scale: float
+
+    @classmethod
+    def of(
+        cls, rate: DiffusionByAttention, operator: GraphOperator
+    ) -> tuple["_PlainField", list[Tensor]]:
+        """The field, and what is learned of it."""
+        attention, scale = rate.attention, torch.sigmoid(rate.alpha)
+        weights, bias = attention.state_weights(), attention.bias
+        assert isinstance(operator, SparseOperator)
+        settings = (operator, attention.heads, attention.negative_slope)
+        field = cls(*settings, weights.detach(), bias.detach(), float(scale.detach()))
+        return field, [scale, weights, bias]
+
+    def rate(self, x: Tensor) -> Tensor:
+        heard = self._heard(x @ self.weights.t())
+        return heard.sub_(x).add_(self.bias)
+
+    def pull(self, x: Tensor, grad: Tensor) -> tuple[Tensor, Tensor, Sequence[Tensor | None]]:
+        states = (x @ self.weights.t()).requires_grad_()
+        with torch.enable_grad():
+            heard = self._heard(states)
+        (back,) = torch.autograd.grad(heard, states, grad)
+        change = torch.sub(heard.detach(), x).add_(self.bias)
+        # Sums channel by channel first: they are then alike on any number of threads.
+        in_scale = (grad * change).sum(0).sum()
+        in_weights = self.scale * (back.t() @ x)
+        found = (in_scale, in_weights, self.scale * grad.sum(0))
+        return change, torch.addmm(grad, back, self.weights, beta=-1), found
+
+    def _heard(self, states: Tensor) -> Tensor:
+        return attend(self.operator, states, heads=self.heads, negative_slope=self.slope)
+
+
+def _is_plain(attention: nn.Module, operator: GraphOperator) -> bool:
+    """Whether a call of the attention does nothing else than `_PlainField` does."""
+    return (
+        type(attention) is GATConv
+        and isinstance(operator, SparseOperator)
+        and not operator.value.requires_grad
+        and attention.bias is not None
+        and not has_hooks(attention)
+        and not has_hooks(attention.lin)
+    )
+
+
 class _ByAdjoint(torch.autograd.Function):
     r"""Steps whose gradients are those of the equation, and not of the steps.
 
@@ -131,16 +226,16 @@ class _ByAdjoint(torch.autograd.Function):
     def forward(
         ctx: Any,
         x: Tensor,
-        rate: Callable[[Tensor], Tensor],
+        field: _Field,
         epsilon: float,
         count: int,
         *learned: Tensor,
     ) -> Tensor:
         after = []
         for _ in range(count):
-            x = THREE_EIGHTHS.step(rate, x, epsilon)[0]
+            x = THREE_EIGHTHS.step(field.rate, x, epsilon * field.scale)[0]
             after.append(x)
-        ctx.rate, ctx.epsilon, ctx.count = rate, epsilon, count
+        ctx.field, ctx.epsilon, ctx.count = field, epsilon, count
         ctx.save_for_backward(*after, *learned)
         return x
 
@@ -149,23 +244,20 @@ class _ByAdjoint(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         after, learned = ctx.saved_tensors[: ctx.count], ctx.saved_tensors[ctx.count :]
         totals = [torch.zeros_like(weight) for weight in learned]
+        field, step = ctx.field, ctx.epsilon * ctx.field.scale
         for x in reversed(after):
             rates: list[Tensor] = []
             pulls: list[Tensor] = []
             for row, weight in zip(THREE_EIGHTHS.a, THREE_EIGHTHS.b, strict=True):
-                at = moved(x, -ctx.epsilon, row, rates).detach().requires_grad_()
-                with torch.enable_grad():
-                    change = ctx.rate(at)
-                pull, *found = torch.autograd.grad(
-                    *(change, [at, *learned], moved(grad, ctx.epsilon, row, pulls)),
-                    allow_unused=True,
+                change, pull, found = field.pull(
+                    moved(x, -step, row, rates), moved(grad, step, row, pulls)
                 )
-                rates.append(change.detach())
+                rates.append(change)
                 pulls.append(pull)
                 for total, part in zip(totals, found, strict=True):
                     if part is not None:
                         total.add_(part, alpha=ctx.epsilon * weight)
-            grad = moved(grad, ctx.epsilon, THREE_EIGHTHS.b, pulls)
+            grad = moved(grad, step, THREE_EIGHTHS.b, pulls)
         return grad, None, None, None, *totals
 
 

@@ -1,0 +1,1 @@
+"""Training on several processes or machines: ranks, partitions of a graph, plans."""

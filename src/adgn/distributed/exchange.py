@@ -1,0 +1,48 @@
+"""Rows that ranks exchange, by `torch.distributed`."""
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from adgn.distributed.ranks import ProcessRanks
+from adgn.graph.partitioned import Received
+
+
+class RowExchange:
+    """Sends rows to all ranks at once and gets theirs, while this rank goes on.
+
+    Args:
+        ranks: Who takes part.
+
+    Attributes:
+        received: Bytes that have come in so far.
+    """
+
+    def __init__(self, ranks: ProcessRanks) -> None:
+        self.ranks = ranks
+        self.received = 0
+
+    def send(self, rows: Tensor, out: list[int], into: list[int]) -> Received:
+        """See `adgn.graph.partitioned.Exchange`."""
+        rows = rows.contiguous()
+        coming = rows.new_empty(sum(into), rows.size(1))
+        with self.ranks.exchanging("an exchange of states"):
+            work = dist.all_to_all_single(coming, rows, into, out, async_op=True)
+
+        def received() -> Tensor:
+            with self.ranks.exchanging("an exchange of states"):
+                work.wait()
+            self.received += coming.numel() * coming.element_size()
+            return coming
+
+        # The rows must live until they are sent.
+        received.rows = rows  # type: ignore[attr-defined]
+        return received
+
+
+def check_exchange(device: torch.device) -> None:
+    """Raises where this torch cannot exchange rows between processes."""
+    if not dist.is_available():
+        raise RuntimeError("this torch has no torch.distributed; install one that has")
+    if device.type == "cuda" and not dist.is_nccl_available():
+        raise RuntimeError("this torch has no NCCL, which ranks on GPUs need; use device='cpu'")

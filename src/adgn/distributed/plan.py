@@ -1,0 +1,286 @@
+"""Memory and time of a training step on one machine and on several, worked out beforehand."""
+
+import math
+import time
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from adgn._util.environment import available_bytes, available_cores
+from adgn.graph import graph_operator
+
+_FLOAT, _INDEX = 4, 4
+_OPERATOR_BYTES = 2 * (_INDEX + _FLOAT)  # an entry in the operator and in its transpose
+_BUILDING_BYTES = 40  # an edge while operators are made: the list, its order, slots
+_AT_WORK = 6.0  # arrays of states of the step under way, of encoder and readout
+_KEPT = 1.0  # numbers kept per entry of the states and step, A-DGN with sum or gcn
+Mode = Literal["one process", "batches over ranks", "one graph over ranks"]
+
+
+@dataclass(frozen=True)
+class Speeds:
+    """What a machine does in a second, measured.
+
+    Attributes:
+        edges: Numbers that a product with the operator gathers and adds up.
+        dense: Multiplications and additions of dense products.
+        memory: Bytes that are copied.
+        link: Bytes that come in from another rank.
+        latency: Seconds that the smallest exchange takes; assumed, not measured.
+        threads: Of torch, while it was measured.
+    """
+
+    edges: float
+    dense: float
+    memory: float
+    link: float
+    latency: float
+    threads: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.edges / 1e9:.2f} G numbers/s gathered, {self.dense / 1e9:.1f} G operations/s, "
+            f"{self.memory / 1e9:.1f} GB/s copied, {self.link / 1e9:.2f} GB/s between ranks "
+            f"(assumed latency {1e6 * self.latency:.0f} µs), {self.threads} threads"
+        )
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What is trained: a graph, or the largest batch of graphs.
+
+    Attributes:
+        nodes, edges: Both directions of an edge counted.
+        layers, hidden: Steps, and channels of the states.
+        features, outputs: Per node.
+        density: The share of features that are not zero.
+        graphs: How many graphs a batch has; 1 is one graph.
+    """
+
+    nodes: float
+    edges: float
+    layers: int
+    hidden: int
+    features: int = 128
+    outputs: int = 16
+    density: float = 1.0
+    graphs: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("nodes", "layers", "hidden", "features", "outputs", "graphs"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}={getattr(self, name):g} is not valid; give at least 1")
+        if self.edges < 0 or not 0 <= self.density <= 1:
+            raise ValueError(
+                f"edges={self.edges:g} and density={self.density:g} are not valid; edges are not "
+                "negative, and a density is from 0 to 1"
+            )
+
+
+@dataclass(frozen=True)
+class Need:
+    """What each of some machines needs for a step.
+
+    Attributes:
+        machines: How many.
+        mode: How they share the work.
+        checkpoint: Whether steps are computed a second time (`memory="checkpoint"`).
+        states, graph, features, weights: Bytes.
+        compute, exchange: Seconds.
+        halo: Rows that come in for one product.
+        fits: Whether the memory is there.
+    """
+
+    machines: int
+    mode: Mode
+    checkpoint: bool
+    states: float
+    graph: float
+    features: float
+    weights: float
+    compute: float
+    exchange: float
+    halo: float
+    fits: bool
+
+    @property
+    def memory(self) -> float:
+        """All bytes."""
+        return self.states + self.graph + self.features + self.weights
+
+    @property
+    def seconds(self) -> float:
+        """Of a step, the exchanges not hidden behind work."""
+        return self.compute + self.exchange
+
+
+def need(
+    work: Workload,
+    speeds: Speeds,
+    *,
+    machines: int = 1,
+    memory: float | None = None,
+    checkpoint: bool = False,
+    halo_share: float = 0.3,
+) -> Need:
+    """What each of `machines` like this one needs.
+
+    Args:
+        work: What is trained.
+        speeds: Of one machine, and of the link between two.
+        machines: How many.
+        memory: Bytes of each; by default those that are free here.
+        checkpoint: Whether `memory="checkpoint"` is set.
+        halo_share: Of one graph: the rows that a rank gets from others, in units of its own nodes,
+            as a partition of the graph says (`adgn partition`). No rank gets more than all others
+            have.
+
+    Example:
+        >>> fast = Speeds(edges=1e9, dense=5e10, memory=1e10, link=1e9, latency=1e-4, threads=2)
+        >>> work = Workload(nodes=1e6, edges=1e7, layers=10, hidden=64)
+        >>> one, two = (need(work, fast, machines=n, memory=16e9) for n in (1, 2))
+        >>> one.fits, two.mode, two.states < one.states
+        (True, 'one graph over ranks', True)
+    """
+    if machines < 1:
+        raise ValueError(f"machines={machines} is not valid; give at least 1")
+    if not halo_share >= 0:
+        raise ValueError(f"halo_share={halo_share:g} is not valid; give a share from 0 on")
+    nodes, edges = work.nodes / machines, work.edges / machines
+    several = machines > 1
+    batches = work.graphs > 1
+    mode: Mode = "one process"
+    if several:
+        mode = "batches over ranks" if batches else "one graph over ranks"
+    halo = min(halo_share * nodes, work.nodes - nodes) if several and not batches else 0.0
+    kept = work.layers * _KEPT
+    if checkpoint:
+        kept = min(kept, 2 * math.sqrt(work.layers))
+    size = _FLOAT * work.hidden
+    states = size * ((nodes + halo) * _AT_WORK + nodes * kept)
+    graph = edges * (_OPERATOR_BYTES + _BUILDING_BYTES) + 2 * _INDEX * nodes
+    entries = nodes * work.features * work.density
+    features = entries * (_FLOAT if work.density > 1 / 3 else 2 * (_INDEX + _FLOAT))
+    weights = work.hidden * (work.features + work.outputs + 2 * work.hidden + 3)
+    # Gradients, two moments, the best weights, and a state that is written.
+    weight_bytes = _FLOAT * weights * 8
+    again = 1 if checkpoint else 0
+    # There: one product with the operator, one with the weights; back: one, and two.
+    products = work.layers * (2 + again)
+    gathered = products * edges * work.hidden / speeds.edges
+    dense = work.layers * (3 + again) * 2 * 2 * nodes * work.hidden**2 / speeds.dense
+    outside = 3 * 2 * (entries + nodes * work.outputs) * work.hidden / speeds.dense
+    copied = products * 3 * size * nodes / speeds.memory
+    sums = 2 * _FLOAT * weights / speeds.link + 2 * speeds.latency if several else 0.0
+    moved = products * (halo * size / speeds.link + speeds.latency) if halo else 0.0
+    found = states + graph + features + weight_bytes
+    free = available_bytes() if memory is None else memory
+    return Need(
+        machines=machines,
+        mode=mode,
+        checkpoint=checkpoint,
+        states=states,
+        graph=graph,
+        features=features,
+        weights=weight_bytes,
+        compute=gathered + dense + outside + copied,
+        exchange=sums + moved,
+        halo=halo,
+        fits=found <= free,
+    )
+
+
+def machines_needed(
+    work: Workload, speeds: Speeds, memory: float, halo_share: float, limit: int = 1_000_000
+) -> Need | None:
+    """The smallest number of machines, each with so much memory, on which a step fits.
+
+    With checkpoints where they need fewer machines; `None` where even `limit` are not enough.
+    """
+    low, high = 1, 1
+    settings = {"memory": memory, "checkpoint": True, "halo_share": halo_share}
+
+    def of(machines: int) -> Need:
+        return need(work, speeds, machines=machines, **settings)  # type: ignore[arg-type]
+
+    while not of(high).fits:
+        low, high = high + 1, high * 2
+        if high > limit:
+            return None
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if of(middle).fits else (middle + 1, high)
+    full = need(work, speeds, machines=low, memory=memory, halo_share=halo_share)
+    return full if full.fits else of(low)
+
+
+def measure_speeds(link: float | None = None, latency: float = 1e-4) -> Speeds:
+    """Measures this machine for about a second.
+
+    Args:
+        link: Bytes per second between two ranks, where they are not on this machine: a link of 10
+            Gbit/s has 1.25e9 at most. By default a copy between two sockets of this machine.
+        latency: Seconds of the smallest exchange.
+    """
+    generator = torch.Generator().manual_seed(0)
+    nodes, degree, width = 50_000, 10, 32
+    edges = torch.randint(0, nodes, (2, nodes * degree), generator=generator)
+    operator = graph_operator(edges, num_nodes=nodes)
+    x = torch.randn(nodes, width, generator=generator)
+    gathered = operator.num_entries * width / _best(lambda: operator @ x)
+    matrix = torch.randn(width, width, generator=generator)
+    dense = 2 * nodes * width * width / _best(lambda: x @ matrix)
+    large = torch.randn(2**23)
+    other = torch.empty_like(large)
+    copied = 2 * large.numel() * large.element_size() / _best(lambda: other.copy_(large))
+    between = socket_speed() if link is None else link
+    threads = min(torch.get_num_threads(), available_cores())
+    return Speeds(gathered, dense, copied, between, latency, threads)
+
+
+def _best(call: object, times: int = 5) -> float:
+    """The seconds of the quickest of some calls."""
+    assert callable(call)
+    call()
+    found = []
+    for _ in range(times):
+        started = time.perf_counter()
+        call()
+        found.append(time.perf_counter() - started)
+    return min(found)
+
+
+def socket_speed(size: int = 2**25) -> float:
+    """Bytes per second from one thread of this process to another, through a socket."""
+    import socket
+    import threading
+
+    server = socket.create_server(("127.0.0.1", 0))
+
+    def send() -> None:
+        with socket.create_connection(server.getsockname()) as there:
+            there.sendall(bytes(size))
+
+    def receive() -> None:
+        thread = threading.Thread(target=send)
+        thread.start()
+        here, _ = server.accept()
+        with here:
+            while here.recv(2**20):
+                pass
+        thread.join()
+
+    try:
+        return size / _best(receive, 3)
+    finally:
+        server.close()
+
+
+def halo_share_of(edge_index: Tensor, owner: Tensor, parts: int) -> float:
+    """The largest halo of a rank in units of its nodes, for `need`."""
+    from adgn.distributed.partition import partition_quality
+
+    found = partition_quality(edge_index, owner, parts)
+    return max(h / max(n, 1) for h, n in zip(found.halo, found.nodes, strict=True))

@@ -1,0 +1,371 @@
+"""Ranks: processes that train one network together.
+
+`Ranks` is a process alone, for which every sum is what it is. `ProcessRanks` is one of several,
+over `torch.distributed`. What a rank says of itself (that it is there, what it would run, why it
+ended) goes through the store that ranks meet at, so that a rank that is lost can be named.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch._C._distributed_c10d import PrefixStore, Store
+
+from adgn.distributed.errors import LostRankError, RankError
+
+DEFAULT_TIMEOUT = 300.0
+_POLL_SECONDS = 0.02
+_BEAT_SECONDS = 0.5
+_SILENCE_SECONDS = 3.0  # without a sign of life a rank is taken for lost, once an exchange failed
+_END_SECONDS = 10.0
+_PREFIX = "adgn"
+
+Watch = Callable[[], str | None]
+
+
+class Ranks:
+    """A process that trains alone; the interface of several.
+
+    Attributes:
+        rank: The number of this one, from 0. Rank 0 writes what there is to write.
+        size: How many there are.
+
+    Example:
+        >>> import torch
+        >>> Ranks().sums([1.0, 2.0]), Ranks().size
+        ([1.0, 2.0], 1)
+    """
+
+    rank: int = 0
+    size: int = 1
+
+    def sums(self, numbers: Sequence[float]) -> list[float]:
+        """Each number, added up over all ranks in double precision."""
+        return list(numbers)
+
+    def sum_gradients(self, parameters: Sequence[Tensor]) -> None:
+        """Replaces the gradients of parameters by their sums over all ranks."""
+
+    def gather(self, rows: Tensor) -> Tensor:
+        """The rows `[n, columns]` of all ranks, in the order of ranks."""
+        return rows
+
+    def broadcast(self, data: bytes) -> bytes:
+        """What rank 0 has."""
+        return data
+
+    def agree(self, facts: Mapping[str, str]) -> None:
+        """Raises on every rank where one of these is not the same on all of them."""
+
+    @contextmanager
+    def telling(self) -> Iterator[None]:
+        """An error in here is told to the other ranks, which then end with it as the reason."""
+        yield
+
+
+class ProcessRanks(Ranks):
+    """One of several processes, joined by `torch.distributed`.
+
+    Args:
+        store: Where ranks meet, see `torch.distributed.TCPStore`.
+        rank: The number of this one.
+        size: How many there are.
+        device: What it computes on: exchanges go by NCCL between GPUs, by gloo elsewhere.
+        timeout: Seconds that a rank waits for the others in an exchange.
+        watch: Asked while waiting for others: why one of them is lost, or `None`. It is for a
+            process that started the others and sees them end.
+        joined: Whether `torch.distributed` was set up already, as Ray does.
+
+    Use it as a context: at its end ranks part.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        rank: int,
+        size: int,
+        *,
+        device: torch.device | str = "cpu",
+        timeout: float = DEFAULT_TIMEOUT,
+        watch: Watch | None = None,
+        joined: bool = False,
+    ) -> None:
+        if not 0 <= rank < size:
+            raise RankError(f"rank={rank} is not there among {size}; ranks count from 0")
+        if not timeout > 0:
+            raise RankError(f"timeout={timeout} is not valid; give seconds above 0")
+        self.rank, self.size = rank, size
+        self.device = torch.device(device)
+        if self.device.type == "cuda":
+            torch.cuda.set_device(self.device)  # what a plain "cuda" means from here on
+        self.timeout = timeout
+        self._watch = watch
+        self._store = PrefixStore(_PREFIX, store)
+        self._end = threading.Event()
+        self._rounds = 0
+        self._told = False
+        self._set("joined", "")
+        threading.Thread(target=self._beat, daemon=True).start()
+        try:
+            self._await("joined", "start")
+            if not joined:
+                backend = "nccl" if self.device.type == "cuda" else "gloo"
+                dist.init_process_group(
+                    backend,
+                    store=PrefixStore(f"{_PREFIX}/group", store),
+                    rank=rank,
+                    world_size=size,
+                    timeout=timedelta(seconds=timeout),
+                )
+        except RankError:
+            self._end.set()
+            raise
+        except RuntimeError as error:
+            self._end.set()
+            raise RankError(f"rank {rank} cannot connect to the others: {error}") from error
+        self._owns_group = not joined
+
+    def __enter__(self) -> "ProcessRanks":
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is not None:
+            self._tell(error)
+        self.close(wait=error is None)
+
+    def close(self, *, wait: bool = True) -> None:
+        """Parts from the others; with `wait` not before all of them are through."""
+        with suppress(RuntimeError, RankError):
+            self._set("done", "")
+            if wait:
+                self._await("done", "end", limit=_END_SECONDS)
+        self._end.set()
+        if self._owns_group and dist.is_initialized():
+            with suppress(RuntimeError):
+                dist.destroy_process_group()
+
+    # Exchanges.
+
+    def sums(self, numbers: Sequence[float]) -> list[float]:
+        """See `Ranks`."""
+        total = torch.tensor(numbers, dtype=torch.float64, device=self.device)
+        with self.exchanging("a sum"):
+            dist.all_reduce(total)
+        return total.tolist()
+
+    def sum_gradients(self, parameters: Sequence[Tensor]) -> None:
+        """See `Ranks`: one sum of one vector, in the order that the number of ranks fixes."""
+        if not parameters:
+            return
+        dtype = parameters[0].dtype
+        for parameter in parameters[1:]:
+            dtype = torch.promote_types(dtype, parameter.dtype)
+        given = [torch.tensor(p.grad is not None, device=self.device).view(1) for p in parameters]
+        flat = torch.cat(
+            [
+                (p.new_zeros(p.numel()) if p.grad is None else p.grad.detach().reshape(-1)).to(
+                    dtype
+                )
+                for p in parameters
+            ]
+            + [flag.to(dtype) for flag in given]
+        )
+        with self.exchanging("the sum of gradients"):
+            dist.all_reduce(flat)
+        *sums, flags = torch.split(flat, [*(p.numel() for p in parameters), len(parameters)])
+        for parameter, total, flag in zip(parameters, sums, flags.tolist(), strict=True):
+            # What no rank has a gradient for is left out by the optimiser, as in one process.
+            parameter.grad = total.view_as(parameter).to(parameter.dtype) if flag else None
+
+    def gather(self, rows: Tensor) -> Tensor:
+        """See `Ranks`."""
+        shape = torch.tensor(rows.shape, device=self.device)
+        shapes = [torch.empty_like(shape) for _ in range(self.size)]
+        with self.exchanging("a gathering of outputs"):
+            dist.all_gather(shapes, shape)
+            counts = [tuple(each.tolist()) for each in shapes]
+            most = max(count for count, _ in counts)
+            columns = max(width for _, width in counts)
+            padded = rows.new_zeros(most, columns)
+            padded[: rows.size(0), : rows.size(1)] = rows
+            parts = [torch.empty_like(padded) for _ in range(self.size)]
+            dist.all_gather(parts, padded)
+        return torch.cat([part[:count] for part, (count, _) in zip(parts, counts, strict=True)])
+
+    def broadcast(self, data: bytes) -> bytes:
+        """See `Ranks`."""
+        length = torch.tensor([len(data)], device=self.device)
+        with self.exchanging("a broadcast"):
+            dist.broadcast(length, src=0)
+            content = torch.empty(int(length), dtype=torch.uint8)
+            if self.rank == 0 and data:
+                content = torch.frombuffer(bytearray(data), dtype=torch.uint8)
+            content = content.to(self.device)
+            dist.broadcast(content, src=0)
+        return content.cpu().numpy().tobytes()
+
+    @contextmanager
+    def exchanging(self, what: str) -> Iterator[None]:
+        """An exchange that fails in here raises `RankError` with the rank that is lost."""
+        try:
+            yield
+        except RuntimeError as error:  # all that torch.distributed raises
+            if isinstance(error, RankError):
+                raise
+            raise self._lost(what, error) from error
+
+    # What ranks say of themselves.
+
+    def agree(self, facts: Mapping[str, str]) -> None:
+        """See `Ranks`. It waits as long as all others show signs of life."""
+        self._rounds += 1
+        key = f"facts{self._rounds}"
+        self._set(key, json.dumps(dict(facts)))
+        found = self._await(key, "check that they do the same")
+        for name, own in json.loads(found[0]).items():
+            for rank, text in enumerate(found):
+                other = json.loads(text).get(name)
+                if other != own:
+                    raise RankError(
+                        f"ranks differ in {name}: rank 0 has {own}, rank {rank} {other}; give all "
+                        "ranks the same"
+                    )
+
+    @contextmanager
+    def telling(self) -> Iterator[None]:
+        """See `Ranks`."""
+        try:
+            yield
+        except BaseException as error:
+            self._tell(error)
+            raise
+
+    def _tell(self, error: BaseException) -> None:
+        """Leaves the reason for the others, once; that another one is lost they see themselves."""
+        if self._told or isinstance(error, LostRankError):
+            return
+        self._told = True
+        with suppress(RuntimeError):
+            self._set("failed", f"{type(error).__name__}: {error}")
+
+    def _set(self, key: str, value: str) -> None:
+        self._store.set(f"{key}/{self.rank}", value or "-")
+
+    def _get(self, key: str, rank: int) -> str | None:
+        name = f"{key}/{rank}"
+        if not self._store.check([name]):
+            return None
+        return bytes(self._store.get(name)).decode()
+
+    def _beat(self) -> None:
+        number = 0
+        with suppress(RuntimeError):  # the store is gone: so is who holds it
+            while not self._end.wait(_BEAT_SECONDS if number else 0):
+                number += 1
+                self._set("beat", str(number))
+
+    def _await(self, key: str, what: str, limit: float | None = None) -> list[str]:
+        """What all ranks have said, waited for as long as those that have not are alive."""
+        signs = _Signs(self)
+        started = time.monotonic()
+        while True:
+            try:
+                found = [self._get(key, rank) for rank in range(self.size)]
+                missing = [rank for rank, text in enumerate(found) if text is None]
+                if not missing:
+                    return [text for text in found if text is not None]
+                reason = self._known_reason()
+                silent = signs.silent(missing)
+            except RuntimeError as error:
+                raise LostRankError(
+                    f"rank {self.rank} cannot reach the store that ranks meet at; the process "
+                    f"that holds it is gone ({_first_line(error)})"
+                ) from error
+            waited = time.monotonic() - started
+            if reason is None and silent and silent[1] > self.timeout:
+                reason = f"no sign of life from rank {silent[0]} for {silent[1]:.0f} s"
+            if reason is None and limit is not None and waited > limit:
+                reason = f"rank {missing[0]} was not there within {limit:g} s"
+            if reason is not None:
+                raise LostRankError(f"ranks cannot {what}: {reason}")
+            time.sleep(_POLL_SECONDS)
+
+    def _known_reason(self) -> str | None:
+        """Why a rank ended, where that is known."""
+        seen = None if self._watch is None else self._watch()
+        for rank in range(self.size):
+            if rank != self.rank and (text := self._get("failed", rank)) is not None:
+                return f"rank {rank} failed: {text}"
+        return seen
+
+    def _lost(self, what: str, error: Exception) -> LostRankError:
+        """Which rank is missing from an exchange that failed, and why if that can be known."""
+        start = f"{what} between {self.size} ranks failed: "
+        end = ". The run goes on from its last state"
+        others = [rank for rank in range(self.size) if rank != self.rank]
+        try:
+            self._set("left", "")
+            signs, started = _Signs(self), time.monotonic()
+            while time.monotonic() - started < _SILENCE_SECONDS:
+                reason = self._known_reason()
+                if reason is not None:
+                    return LostRankError(f"{start}{reason}{end}")
+                there = [r for r in others if self._get("left", r) is None]
+                signs.silent(there)
+                if not there:
+                    break
+                time.sleep(_POLL_SECONDS)
+            there = [rank for rank in others if self._get("left", rank) is None]
+            quiet = [rank for rank in there if not signs.moved(rank)]
+            if quiet:
+                reason = f"rank {quiet[0]} gives no sign of life: it was killed, hangs, or its "
+                return LostRankError(f"{start}{reason}machine is lost{end}")
+            if there:
+                reason = f"rank {there[0]} is alive, but was not there within {self.timeout:g} s"
+                return LostRankError(f"{start}{reason}; give a longer time limit{end}")
+        except RuntimeError as unreachable:
+            reason = f"the store that ranks meet at is gone ({_first_line(unreachable)})"
+            return LostRankError(f"{start}{reason}{end}")
+        return LostRankError(f"{start}{_first_line(error)}{end}")
+
+
+class _Signs:
+    """When other ranks last gave a sign of life, as seen from here."""
+
+    def __init__(self, ranks: ProcessRanks) -> None:
+        self._ranks = ranks
+        self._last: dict[int, tuple[str | None, float]] = {}
+        self._moved: set[int] = set()
+
+    def silent(self, ranks: Sequence[int]) -> tuple[int, float] | None:
+        """The one of these that was silent for longest, and for how many seconds."""
+        now, longest = time.monotonic(), None
+        for rank in ranks:
+            beat = self._ranks._get("beat", rank)
+            before = self._last.get(rank)
+            if before is None or before[0] != beat:
+                if before is not None:
+                    self._moved.add(rank)
+                self._last[rank] = (beat, now)
+            silence = now - self._last[rank][1]
+            if longest is None or silence > longest[1]:
+                longest = (rank, silence)
+        return longest
+
+    def moved(self, rank: int) -> bool:
+        """Whether a rank gave a sign of life since this was made."""
+        return rank in self._moved
+
+
+def _first_line(error: Any) -> str:
+    return (str(error).strip().splitlines() or ["no reason given"])[0]
+
+
+ALONE = Ranks()

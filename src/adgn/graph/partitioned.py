@@ -1,0 +1,319 @@
+"""A graph whose nodes are spread over ranks: each applies its rows of the operator.
+
+A rank owns some nodes and has their rows of the operator $\\mathbf{A}$. Columns of nodes that other
+ranks own are its halo: their states come by an `Exchange` before they are multiplied, and on the
+way back the gradients for them go to their owners. Layers apply a `PartitionedOperator` as any
+other, and compute all else for the nodes of their rank alone.
+"""
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+
+import torch
+from torch import Tensor
+
+from adgn.graph.kernels import columns_first, csr_matmul
+from adgn.graph.operator import SparseOperator, SparsePattern, lazy_property
+
+if TYPE_CHECKING:
+    from adgn.graph.adjacency import Adjacency, Normalization
+    from adgn.graph.direction import OperatorDirection
+
+Received = Callable[[], Tensor]
+
+
+class Exchange(Protocol):
+    """Moves rows between ranks; what is returned waits for them to have come."""
+
+    def send(self, rows: Tensor, out: list[int], into: list[int]) -> Received:
+        """Sends `out[q]` rows to each rank `q`, one rank after another; gets `into[q]` of each."""
+        ...
+
+
+@dataclass(frozen=True)
+class Halo:
+    """Which rows a rank sends to and gets from each other one, in lists that are made once.
+
+    Attributes:
+        sent: `[rows]`; the places of the sent rows among the rank's own, by receiver.
+        out: How many go to each rank.
+        into: How many come from each.
+        exchanged: Whether any rank exchanges anything; if not, none waits for another.
+    """
+
+    sent: Tensor
+    out: list[int]
+    into: list[int]
+    exchanged: bool
+
+    @property
+    def size(self) -> int:
+        """The rows that come in for one product."""
+        return sum(self.into)
+
+
+class PartitionedOperator:
+    """The rows of an operator that belong to the nodes of this rank.
+
+    Its shape is that of its own nodes, `(n, n)`: it multiplies their states, and takes those of the
+    halo from their owners. All ranks must multiply at the same time, with as many channels. It is
+    differentiable to any order, where all ranks differentiate too.
+
+    Args:
+        own: `[n, n]`; the columns of own nodes.
+        border: `[b, halo]`; the columns of the halo, for those rows that have some.
+        border_rows: `[b]`; which rows these are.
+        halo: What is sent.
+        exchange: How.
+    """
+
+    def __init__(
+        self,
+        own: SparseOperator,
+        border: SparseOperator,
+        border_rows: Tensor,
+        halo: Halo,
+        exchange: Exchange,
+    ) -> None:
+        self.own = own
+        self.border = border
+        self.border_rows = border_rows
+        self.halo = halo
+        self.exchange = exchange
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """`(n, n)`, of the nodes of this rank."""
+        return self.own.shape
+
+    @property
+    def values(self) -> tuple[Tensor, ...]:
+        """The entries, for checks of dtype, device and changes; none requires a gradient."""
+        return self.own.value, self.border.value
+
+    def bytes_per_product(self, channels: int) -> int:
+        """What comes in from other ranks for one product, in bytes."""
+        return self.halo.size * channels * self.own.value.element_size()
+
+    def __matmul__(self, x: Tensor) -> Tensor:
+        """`A @ x` for `x` of shape `[..., n, channels]`."""
+        return self._product(x, transposed=False)
+
+    def transposed_product(self, x: Tensor) -> Tensor:
+        """`Aᵀ @ x` for `x` of shape `[..., n, channels]`."""
+        return self._product(x, transposed=True)
+
+    def multiply_back(self, x: Tensor) -> Tensor:
+        """`Aᵀ @ x` without a gradient."""
+        return columns_first(x, self.shape[0], self._backward)
+
+    @lazy_property
+    def reaching(self) -> SparseOperator:
+        """`[n, n + halo]`: what multiplies own states with those of the halo below them."""
+        row, col = self.own.places
+        border_row, border_col = self.border.places
+        count = self.shape[0]
+        return _operator(
+            torch.cat([row, self.border_rows[border_row]]),
+            torch.cat([col, border_col + count]),
+            torch.cat([self.own.value, self.border.value]),
+            (count, count + self.halo.size),
+        )
+
+    @lazy_property
+    def collecting(self) -> SparseOperator:
+        """`[n, n + sent]`: the transpose of the own part, and a sum of what others send back."""
+        row, col = self.own.places
+        count, sent = self.shape[0], self.halo.sent
+        places = torch.arange(count, count + sent.numel(), device=sent.device)
+        return _operator(
+            torch.cat([col, sent]),
+            torch.cat([row, places]),
+            torch.cat([self.own.value, self.own.value.new_ones(sent.numel())]),
+            (count, count + sent.numel()),
+        )
+
+    def halo_of(self, x: Tensor) -> Tensor:
+        """The states of the halo, `[halo, channels]`, without a gradient."""
+        if not self.halo.exchanged:
+            return x.new_empty(0, x.size(1))
+        rows = x.index_select(0, self.halo.sent)
+        return self.exchange.send(rows, self.halo.out, self.halo.into)()
+
+    def back_from_border(self, rows: Tensor) -> Tensor:
+        """What other ranks send back for own nodes, `[sent, channels]`.
+
+        `rows`, `[b, channels]`, is what this one multiplies its border with to send it back.
+        """
+        if not self.halo.exchanged:
+            return rows.new_empty(0, rows.size(1))
+        return self._send_back(rows)()
+
+    def _product(self, x: Tensor, *, transposed: bool) -> Tensor:
+        if x.dim() < 2 or x.size(-2) != self.shape[0]:
+            raise ValueError(
+                f"x has shape {list(x.shape)}; this rank has {self.shape[0]} nodes, and its part "
+                f"of the operator multiplies [..., {self.shape[0]}, channels]"
+            )
+
+        def product(x: Tensor) -> Tensor:
+            found: Tensor = _Product.apply(x, self, transposed)  # type: ignore[no-untyped-call]
+            return found
+
+        return columns_first(x, self.shape[0], product)
+
+    def _forward(self, x: Tensor) -> Tensor:
+        halo = self.halo
+        coming = None
+        if halo.exchanged:
+            coming = self.exchange.send(x.index_select(0, halo.sent), halo.out, halo.into)
+        # While rows are under way: all that needs none of them.
+        product = csr_matmul(self.own.pattern.csr, self.own.value, x)
+        if coming is not None:
+            outside = coming()
+            if outside.size(0):
+                part = csr_matmul(self.border.pattern.csr, self.border.value, outside)
+                product.index_add_(0, self.border_rows, part)
+        return product
+
+    def _backward(self, grad: Tensor) -> Tensor:
+        coming = None
+        if self.halo.exchanged:
+            coming = self._send_back(grad.index_select(0, self.border_rows))
+        product = csr_matmul(self.own.pattern.transposed, self.own.transposed_value, grad)
+        if coming is not None:
+            product.index_add_(0, self.halo.sent, coming())
+        return product
+
+    def _send_back(self, rows: Tensor) -> Received:
+        outside = rows.new_zeros(0, rows.size(1))
+        if self.halo.size:
+            border = self.border
+            outside = csr_matmul(border.pattern.transposed, border.transposed_value, rows)
+        return self.exchange.send(outside, self.halo.into, self.halo.out)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(
+            f"{name!r} is not there for a graph that is spread over ranks: a method that looks at "
+            "single edges (attention, edge features, learned edge weights) needs the graph whole. "
+            "Train it in one process, or take a method that applies the graph's operator"
+        )
+
+
+class _Product(torch.autograd.Function):
+    """`A @ x` or `Aᵀ @ x`; the backward of one is the other."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, operator: PartitionedOperator, transposed: bool) -> Tensor:
+        ctx.operator, ctx.transposed = operator, transposed
+        return operator._backward(x) if transposed else operator._forward(x)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        back: Tensor = _Product.apply(grad.contiguous(), ctx.operator, not ctx.transposed)  # type: ignore[no-untyped-call]
+        return back, None, None
+
+
+class PartitionedGraph:
+    """The part of a graph that belongs to one rank; layers take it in place of `edge_index`.
+
+    Operators are made as for the whole graph, with its degrees, and this rank's rows are kept of
+    each. All ranks ask for the same ones, for they run the same network.
+
+    Args:
+        graph: The whole graph.
+        edge_weight: `[E]`, or `None`.
+        owner: `[N]`; the rank of each node.
+        rank: This rank.
+        size: How many ranks there are.
+        exchange: How rows are exchanged with the others.
+
+    Attributes:
+        nodes: `[n]`; the numbers of the nodes of this rank, ascending.
+
+    Example:
+        >>> path = torch.tensor([[0, 1], [1, 2]])  # 0 → 1 → 2
+        >>> part = PartitionedGraph(path, None, torch.zeros(3), rank=0, size=1, exchange=None)
+        >>> operator = part.operator("none", torch.float32)
+        >>> (operator @ torch.tensor([[1.0], [2.0], [3.0]])).flatten().tolist()
+        [0.0, 1.0, 2.0]
+    """
+
+    def __init__(
+        self,
+        graph: "Adjacency",
+        edge_weight: Tensor | None,
+        owner: Tensor,
+        rank: int,
+        size: int,
+        exchange: Exchange | None,
+    ) -> None:
+        self.graph, self.edge_weight = graph, edge_weight
+        self.owner, self.rank = owner.long(), rank
+        self.ranks = size
+        self.exchange = exchange
+        self.nodes = (self.owner == rank).nonzero().view(-1)
+        self._place = torch.full_like(self.owner, -1)
+        self._place[self.nodes] = torch.arange(self.nodes.numel(), device=owner.device)
+        self._operators: dict[Hashable, PartitionedOperator] = {}
+
+    @property
+    def num_nodes(self) -> int:
+        """The nodes of this rank."""
+        return self.nodes.numel()
+
+    def operator(
+        self,
+        normalization: "Normalization",
+        dtype: torch.dtype,
+        direction: "OperatorDirection" = "in",
+    ) -> PartitionedOperator:
+        """This rank's rows of an operator, made when first asked for."""
+        from adgn.graph.adjacency import graph_operator
+
+        key = (normalization, dtype, direction)
+        if key not in self._operators:
+            like = torch.empty(0, dtype=dtype, device=self.owner.device)
+            whole = graph_operator(
+                self.graph,
+                self.edge_weight,
+                num_nodes=self.owner.numel(),
+                normalization=normalization,
+                direction=direction,
+                like=like,
+            )
+            self._operators[key] = self._rows_of(whole)
+        return self._operators[key]
+
+    def _rows_of(self, whole: SparseOperator) -> PartitionedOperator:
+        row, col = whole.places
+        owner, place, count = self.owner, self._place, self.num_nodes
+        row_owner, col_owner = owner[row], owner[col]
+        cut = row_owner != col_owner
+        mine = row_owner == self.rank
+        inside = (mine & ~cut).nonzero().view(-1)
+        own = _operator(place[row[inside]], place[col[inside]], whole.value[inside], (count, count))
+        # By owner and then by number, which is the order in which owners send them.
+        outside = (mine & cut).nonzero().view(-1)
+        nodes = owner.numel()
+        keys, column = torch.unique(col_owner[outside] * nodes + col[outside], return_inverse=True)
+        border_rows, border_row = torch.unique(place[row[outside]], return_inverse=True)
+        shape = (border_rows.numel(), keys.numel())
+        border = _operator(border_row, column, whole.value[outside], shape)
+        asked = ((col_owner == self.rank) & cut).nonzero().view(-1)
+        wanted = torch.unique(row_owner[asked] * nodes + col[asked])
+        halo = Halo(
+            sent=place[wanted % nodes] if nodes else wanted,
+            out=torch.bincount(wanted // max(nodes, 1), minlength=self.ranks).tolist(),
+            into=torch.bincount(keys // max(nodes, 1), minlength=self.ranks).tolist(),
+            exchanged=bool(cut.any()),
+        )
+        return PartitionedOperator(own, border, border_rows, halo, self.exchange)  # type: ignore[arg-type]
+
+
+def _operator(row: Tensor, col: Tensor, value: Tensor, shape: tuple[int, int]) -> SparseOperator:
+    pattern, slot = SparsePattern.from_entries(row, col, shape)
+    ordered = value.new_empty(value.numel())
+    ordered[slot] = value  # each entry has a slot of its own
+    return SparseOperator(pattern, ordered)

@@ -1,0 +1,47 @@
+"""`adgn plan` and `adgn partition`."""
+
+import pytest
+from typer.testing import CliRunner
+
+from adgn.cli.app import app
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, list(map(str, arguments)))
+
+
+@pytest.fixture
+def ring(tmp_path):
+    """The edges of a ring of twelve nodes."""
+    file = tmp_path / "edges.csv"
+    lines = [f"n{i},n{(i + 1) % 12}" for i in range(12)]
+    file.write_text("\n".join(["source,target", *lines]) + "\n")
+    return file
+
+
+def test_a_graph_that_no_machine_can_hold():
+    found = run("plan", "--nodes", "3e9", "--edges", "1e11", "--memory", 512, "--link", 100)
+    assert found.exit_code == 0, found.output
+    assert "none of these fits in memory" in found.output
+    assert "needed: " in found.output and "machines with 512 GB each" in found.output
+
+
+def test_a_small_graph_fits_here(ring):
+    found = run("plan", ring, "--layers", 4, "--hidden", 8, "--machines", 2)
+    assert found.exit_code == 0, found.output
+    assert "one graph: 12 nodes, 12 edges" in found.output
+    assert "fits: one process" in found.output
+
+
+def test_a_partition(ring, tmp_path):
+    out = tmp_path / "two.safetensors"
+    found = run("partition", ring, "--parts", 2, "--method", "ldg", "--out", out)
+    assert found.exit_code == 0, found.output
+    assert "2 parts: 2 edges cut (16.7 %)" in found.output and out.exists()
+
+
+@pytest.mark.parametrize(
+    "arguments", [("plan",), ("plan", "sssp", "--nodes", 5), ("plan", "sssp", "--speed", 0)]
+)
+def test_what_does_not_go_together(arguments):
+    assert run(*arguments).exit_code == 2
