@@ -13,6 +13,7 @@ def test_all_run_but_the_large_one():
         "physics",
         "computers",
         "pubmed",
+        "pubmed-gcn",
         "texas",
         "scale",
         "depth",

@@ -5,7 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 from adgn.bench import run
-from adgn.bench.cases import Case
+from adgn.bench.cases import Case, choose_cases
 from adgn.bench.records import read
 from adgn.bench.workloads import Workload
 from adgn.cli.app import app
@@ -15,6 +15,11 @@ TINY = (Workload("random", 2, 4, "gcn", 1000),)
 
 def invoke(*arguments):
     return CliRunner().invoke(app, ["bench", *map(str, arguments)])
+
+
+def test_the_help_names_every_case_that_runs_by_default():
+    text = " ".join(invoke("--help").output.replace("│", " ").split())
+    assert ", ".join(choose_cases([])) + "; default: all." in text
 
 
 @pytest.fixture

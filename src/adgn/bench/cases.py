@@ -100,10 +100,15 @@ CASES: Mapping[str, Case] = {
         _nodes("pubmed", 20, phi="sum"),
         _nodes("pubmed", 20, phi="sum"),
     ),
+    "pubmed-gcn": Case(
+        "PubMed: the same with GCN aggregation",
+        _nodes("pubmed", 20),
+        _nodes("pubmed", 20),
+    ),
     "texas": Case(
         "Texas: 183 nodes, where the cost of calls decides",
-        _nodes("texas", 10),
-        _nodes("texas", 10),
+        _nodes("texas", 20),
+        _nodes("texas", 20),
     ),
     "scale": Case(
         "random graphs from small to large",
@@ -135,6 +140,7 @@ TARGETS = (
     Target("physics", "time", 12, 5),
     Target("computers", "time", 20, 6),
     Target("pubmed", "time", 4, 4),
+    Target("pubmed-gcn", "time", 4, 4),
     Target("texas", "time", 3, 3),
     Target("physics", "memory", 3, 2),
     Target("computers", "memory", 2, 1.5),

@@ -19,7 +19,8 @@ def bench(
     cases: Annotated[
         list[str] | None,
         Argument(
-            help="property, fields, physics, computers, pubmed, texas, scale, depth; default: all."
+            help="property, fields, prediction, physics, computers, pubmed, pubmed-gcn, texas, "
+            "scale, depth; default: all."
         ),
     ] = None,
     quick: Annotated[
