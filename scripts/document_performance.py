@@ -20,8 +20,9 @@ from adgn.bench.workloads import WAYS
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "performance.md"
 RESULTS = ROOT / "results" / "bench.json"
-NEEDED, RUNS, LARGE = (
-    ROOT / "results" / f"{name}.json" for name in ("needed", "several-runs", "large-graphs")
+NEEDED, RUNS, LARGE, PROFILE = (
+    ROOT / "results" / f"{name}.json"
+    for name in ("needed", "several-runs", "large-graphs", "step-profile")
 )
 
 HEAD = """\
@@ -148,6 +149,16 @@ running statistics once.
 """
 
 
+PARTS = """\
+## Where the time of a step goes
+
+Milliseconds of processor time of one thread, the least over many turns
+(`python benchmarks/step_profile.py`); each part forward and back by itself. The floor is the
+arithmetic of the integration's dense products at the rate of a large product of this machine, the
+rest what a whole step takes beyond its parts.
+
+"""
+
 SOME_NODES = """\
 ## Some nodes alone
 
@@ -190,14 +201,39 @@ package does not renumber by itself. The machine was busy with other work here t
 """
 
 
-def circumstances(measured: dict[str, Any]) -> str:
+def circumstances(measured: dict[str, Any], before: str = "") -> str:
     """When and on what it was measured."""
     machine = measured["machine"]
     return (
-        f"\nMeasured {measured['date']} at commit {measured['commit']}: {machine['processor']}, "
+        f"\n{before}Measured {measured['date']} at commit {measured['commit']}: {machine['processor']}, "
         f"{machine['cores']} cores; kernels: {machine['instruction_set']}; load average "
         f"{measured['load_average']:.2f} at the start.\n"
     )
+
+
+def parts_of_a_step() -> str:
+    """The section on where the time goes."""
+    if not PROFILE.exists():
+        return PARTS + "Not measured yet.\n"
+    measured = json.loads(PROFILE.read_text(encoding="utf-8"))
+    names = ("floor", "integration", "encoder", "readout and loss", "optimiser")
+    rows, shares, factors = [], {}, {}
+    for case in measured["cases"]:
+        times = case["ms"]
+        rest = times["step"] - sum(times[name] for name in names[1:])
+        values = [*(times[name] for name in names), rest, times["step"]]
+        rows.append((case["case"], *(f"{value:.3g}" for value in values)))
+        shares[case["case"]] = times["integration"] / times["step"]
+        factors[case["case"]] = times["integration"] / times["floor"]
+    least = min(shares, key=lambda name: shares[name])
+    said = (
+        f"The integration is {100 * min(shares.values()):.0f} to {100 * max(shares.values()):.0f} "
+        f"% of a step, least on {least}, and takes {min(factors.values()):.1f} to "
+        f"{max(factors.values()):.1f} times the arithmetic of its products.\n\n"
+    )
+    head = ("case", *names, "rest", "step")
+    rate = f"A large product has {measured['dense_gflops']:.0f} GFLOP/s. "
+    return PARTS + said + markdown_table(head, rows) + circumstances(measured, rate)
 
 
 def some_nodes() -> str:
@@ -360,7 +396,7 @@ def page() -> str:
     missing = [f"`{name}`" for name in CASES if name not in results.cases]
     if missing:
         parts.append(f"Not measured yet: {', '.join(missing)}.\n")
-    return HEAD + "\n".join([*parts, some_nodes(), TAIL, not_built()])
+    return HEAD + "\n".join([*parts, parts_of_a_step(), some_nodes(), TAIL, not_built()])
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 import json
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -13,7 +14,7 @@ from adgn.experiments.results import ResultsDirectory
 from adgn.experiments.steps import StepOrder, do_step
 from adgn.selection import objective
 from adgn.selection.errors import ExecutorError, StorageError
-from adgn.training import Interrupted
+from adgn.training import Interrupted, RunDirectory
 from tests.experiments.workers import Steps
 from tests.selection.studies import InProcess
 
@@ -90,6 +91,32 @@ def test_a_search_by_halving_goes_on_after_a_stop(tmp_path, monkeypatch):
     assert trained == [1] * 6 + [2] * 4  # one of them was begun twice
     assert cell.settings == calm.settings
     assert cell.search.how == calm.search.how
+
+
+@pytest.mark.parametrize(("epochs", "trained"), [(None, ["95"]), (1, ["41", "95"])])
+def test_a_run_of_the_search_that_is_a_final_run_is_not_trained_again(
+    tmp_path, monkeypatch, epochs, trained
+):
+    budget = BUDGETS["smoke"]["property"]
+    changed = replace(budget, search=replace(budget.search, max_epochs=epochs))
+    monkeypatch.setitem(BUDGETS["smoke"], "property", changed)
+    monkeypatch.setenv("ADGN_DATA", str(tmp_path / "data"))
+    names = ("property", "gcn", "sssp", "smoke")
+    done(tmp_path / "out", *names, step=0)
+    begun, begin = [], RunDirectory.begin
+
+    def noted(directory, config):
+        if not directory.result_file.exists():
+            begun.append(str(config.seed))
+        begin(directory, config)
+
+    monkeypatch.setattr(RunDirectory, "begin", noted)
+    for step in (1, 2):
+        outcome, cell = done(tmp_path / "out", *names, step=step)
+        assert outcome == "done"
+    assert begun == trained
+    assert [run.seed for run in cell.runs] == [41, 95]
+    assert all(set(run.scores) == {"train", "val", "test"} for run in cell.runs)
 
 
 # Cells of the full budget, which are whole studies.

@@ -35,6 +35,17 @@ def test_the_test_split_is_looked_at_where_that_is_asked_for(places):
     assert "test" in result["scores"]
 
 
+def test_a_finished_run_looks_at_the_test_split_without_training_again(places, tmp_path):
+    ((_, before),) = replicate(RUNS[:1], config_of, places)
+    ((_, after),) = replicate(RUNS[:1], config_of, places, evaluate_test=True)
+    elsewhere = replicate(RUNS[:1], config_of, lambda run: tmp_path / "other", evaluate_test=True)
+    ((_, whole),) = elsewhere
+    assert after["scores"] == whole["scores"]
+    assert {key: after[key] for key in before if key != "scores"} == {
+        key: before[key] for key in before if key != "scores"
+    }
+
+
 def test_a_stopped_run_goes_on_to_the_same_result(places, tmp_path):
     whole = dict(replicate(RUNS, config_of, lambda run: tmp_path / "whole" / run.name))
     asked = []

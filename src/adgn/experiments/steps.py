@@ -27,6 +27,7 @@ from adgn.selection.halving import Rung, planned_counts
 from adgn.selection.replicate import StopCallback, held, read_scores, replicate, run_record
 from adgn.selection.worker import WorkerSpec, work
 from adgn.training import Callback, Interrupted, RunDirectory, Trainer, shared_data, to_toml, train
+from adgn.training.run import essential_settings
 from adgn.training.tasks import task_entry
 
 CURVE_POINTS = 120
@@ -171,9 +172,24 @@ def _with_settings(
         retry_failed=retry,
         evaluate_test=False,
     )
+    _take_over_runs(plan, result, results.work_folder(plan) / "runs")
     shutil.rmtree(folder / "runs", ignore_errors=True)  # large, and not needed
     about = _search_record(plan, result, _how(plan, search, result, len(seeds)))
     return cell.model_copy(update={"search": about, "settings": result.settings})
+
+
+def _take_over_runs(plan: CellPlan, result: SelectionResult, place: Path) -> None:
+    """Moves runs of the selected configuration that are the same as final runs to their place."""
+    wanted = {run for number in plan.rounds for run in number}
+    for record in result.record["runs"]:
+        run, trained = Run(record["seed"], record["split"]), result.folder / record["folder"]
+        directory = RunDirectory(trained)
+        if run not in wanted or not directory.result_file.exists():
+            continue  # it may have been moved before a kill
+        config = plan.config(result.settings, run)
+        if essential_settings(directory.config()) == essential_settings(config):
+            place.mkdir(parents=True, exist_ok=True)
+            trained.rename(place / run.name)
 
 
 def _select(plan: CellPlan, folder: Path, **options: Any) -> SelectionResult:

@@ -50,22 +50,26 @@ def replicate(
 ) -> Iterator[tuple[Run, dict[str, Any]]]:
     """Yields the result of every run, as its result.json has it.
 
-    A run that was stopped, in whatever way, goes on; one that is over is read; one whose files are
-    lost or damaged starts again. `should_stop` is asked after every step; where it says so,
+    A run that was stopped, in whatever way, goes on; one that is over is read, and with
+    `evaluate_test` looks at the test split if it has not; one whose files are lost or damaged
+    starts again. `should_stop` is asked after every step; where it says so,
     `Interrupted` is raised.
     """
 
     def result_of(config: TrainConfig, directory: RunDirectory) -> dict[str, Any]:
-        if directory.result() is not None:
+        result = directory.result()
+        if result is not None:
             directory.refuse_other(config)
-        else:
-            train(
+        if result is None or (evaluate_test and "test" not in result["scores"]):
+            found = train(
                 config,
                 run_dir=directory.path,
                 resume=True,
                 evaluate_test=evaluate_test,
                 callbacks=[StopCallback(should_stop)],
             )
+            if result is not None:  # of a search, which does not look at the test split
+                directory.write_result({**result, "scores": found.scores})
             # A finished run needs its weights alone; the state is several times as large.
             shutil.rmtree(directory.states.folder, ignore_errors=True)
         return directory.result() or {}
