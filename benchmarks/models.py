@@ -33,7 +33,7 @@ from torch import Tensor
 
 from adgn.graph import GraphBlocks
 from adgn.nn import available_models, build_model
-from adgn.training import Callback, Trainer, train
+from adgn.training import Callback, LearnedNothingWarning, Trainer, train
 
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS, UNITS, GRAPHS, SEED = 20, 30, 512, 0

@@ -205,9 +205,9 @@ def circumstances(measured: dict[str, Any], before: str = "") -> str:
     """When and on what it was measured."""
     machine = measured["machine"]
     return (
-        f"\n{before}Measured {measured['date']} at commit {measured['commit']}: {machine['processor']}, "
-        f"{machine['cores']} cores; kernels: {machine['instruction_set']}; load average "
-        f"{measured['load_average']:.2f} at the start.\n"
+        f"\n{before}Measured {measured['date']} at commit {measured['commit']}: "
+        f"{machine['processor']}, {machine['cores']} cores; kernels: "
+        f"{machine['instruction_set']}; load average {measured['load_average']:.2f} at the start.\n"
     )
 
 
