@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 import torch
 from torch import Tensor
 
+from adgn.graph.checks import check_edge_weight
 from adgn.graph.kernels import columns_first, csr_matmul
-from adgn.graph.operator import SparseOperator, SparsePattern, lazy_property
+from adgn.graph.operator import CSR, SparseOperator, SparsePattern, lazy_property
+from adgn.graph.parts import GraphPart
 
 if TYPE_CHECKING:
-    from adgn.graph.adjacency import Adjacency, Normalization
+    from adgn.graph.adjacency import Normalization
     from adgn.graph.direction import OperatorDirection
 
 Received = Callable[[], Tensor]
@@ -51,6 +53,22 @@ class Halo:
     def size(self) -> int:
         """The rows that come in for one product."""
         return sum(self.into)
+
+
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """Entries with their values, without a transpose: what a kernel needs for one way."""
+
+    csr: CSR
+    value: Tensor
+
+    @classmethod
+    def of(cls, row: Tensor, col: Tensor, value: Tensor, shape: tuple[int, int]) -> "Matrix":
+        """The matrix of entries, each in a place of its own."""
+        csr, slot = CSR.from_entries(row, col, shape)
+        ordered = value.new_empty(value.numel())
+        ordered[slot] = value
+        return cls(csr, ordered)
 
 
 class PartitionedOperator:
@@ -109,12 +127,12 @@ class PartitionedOperator:
         return columns_first(x, self.shape[0], self._backward)
 
     @lazy_property
-    def reaching(self) -> SparseOperator:
+    def reaching(self) -> "Matrix":
         """`[n, n + halo]`: what multiplies own states with those of the halo below them."""
         row, col = self.own.places
         border_row, border_col = self.border.places
         count = self.shape[0]
-        return _operator(
+        return Matrix.of(
             torch.cat([row, self.border_rows[border_row]]),
             torch.cat([col, border_col + count]),
             torch.cat([self.own.value, self.border.value]),
@@ -122,12 +140,12 @@ class PartitionedOperator:
         )
 
     @lazy_property
-    def collecting(self) -> SparseOperator:
+    def collecting(self) -> "Matrix":
         """`[n, n + sent]`: the transpose of the own part, and a sum of what others send back."""
         row, col = self.own.places
         count, sent = self.shape[0], self.halo.sent
         places = torch.arange(count, count + sent.numel(), device=sent.device)
-        return _operator(
+        return Matrix.of(
             torch.cat([col, sent]),
             torch.cat([row, places]),
             torch.cat([self.own.value, self.own.value.new_ones(sent.numel())]),
@@ -218,50 +236,46 @@ class _Product(torch.autograd.Function):
 class PartitionedGraph:
     """The part of a graph that belongs to one rank; layers take it in place of `edge_index`.
 
-    Operators are made as for the whole graph, with its degrees, and this rank's rows are kept of
-    each. All ranks ask for the same ones, for they run the same network.
+    An operator is made from the edges of own nodes alone. Degrees of neighbours, which some
+    operators divide by, come from their owners. All ranks ask for the same operators, in the same
+    order, for they run the same network.
 
     Args:
-        graph: The whole graph.
-        edge_weight: `[E]`, or `None`.
-        owner: `[N]`; the rank of each node.
-        rank: This rank.
-        size: How many ranks there are.
-        exchange: How rows are exchanged with the others.
+        part: What this rank has of the graph.
+        exchange: How rows are exchanged with the others; `None` where nothing is multiplied, or no
+            edge joins two ranks.
 
     Attributes:
         nodes: `[n]`; the numbers of the nodes of this rank, ascending.
 
     Example:
+        >>> from adgn.graph.parts import cut_part
         >>> path = torch.tensor([[0, 1], [1, 2]])  # 0 → 1 → 2
-        >>> part = PartitionedGraph(path, None, torch.zeros(3), rank=0, size=1, exchange=None)
+        >>> part = PartitionedGraph(cut_part(path, None, torch.zeros(3), 0, 1), exchange=None)
         >>> operator = part.operator("none", torch.float32)
         >>> (operator @ torch.tensor([[1.0], [2.0], [3.0]])).flatten().tolist()
         [0.0, 1.0, 2.0]
     """
 
-    def __init__(
-        self,
-        graph: "Adjacency",
-        edge_weight: Tensor | None,
-        owner: Tensor,
-        rank: int,
-        size: int,
-        exchange: Exchange | None,
-    ) -> None:
-        self.graph, self.edge_weight = graph, edge_weight
-        self.owner, self.rank = owner.long(), rank
-        self.ranks = size
+    def __init__(self, part: GraphPart, exchange: Exchange | None) -> None:
+        self.part = part
         self.exchange = exchange
-        self.nodes = (self.owner == rank).nonzero().view(-1)
-        self._place = torch.full_like(self.owner, -1)
-        self._place[self.nodes] = torch.arange(self.nodes.numel(), device=owner.device)
+        self._places = part.own.nonzero().view(-1)  # of own nodes among those of the part
+        self.nodes = part.number[self._places]
         self._operators: dict[Hashable, PartitionedOperator] = {}
 
     @property
     def num_nodes(self) -> int:
         """The nodes of this rank."""
         return self.nodes.numel()
+
+    def rows_of(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
+        """Which of some nodes, by number, are this rank's (a mask), and their rows here."""
+        if not self.num_nodes:
+            return torch.zeros_like(nodes, dtype=torch.bool), nodes.new_empty(0)
+        row = torch.searchsorted(self.nodes, nodes).clamp_max_(self.num_nodes - 1)
+        mine = self.nodes[row] == nodes
+        return mine, row[mine]
 
     def operator(
         self,
@@ -270,46 +284,102 @@ class PartitionedGraph:
         direction: "OperatorDirection" = "in",
     ) -> PartitionedOperator:
         """This rank's rows of an operator, made when first asked for."""
-        from adgn.graph.adjacency import graph_operator
+        from adgn.graph.adjacency import for_weights
 
-        key = (normalization, dtype, direction)
+        kind = for_weights(normalization, self.part.normalized)
+        key = (kind, dtype, direction)
         if key not in self._operators:
-            like = torch.empty(0, dtype=dtype, device=self.owner.device)
-            whole = graph_operator(
-                self.graph,
-                self.edge_weight,
-                num_nodes=self.owner.numel(),
-                normalization=normalization,
-                direction=direction,
-                like=like,
-            )
-            self._operators[key] = self._rows_of(whole)
+            self._operators[key] = self._made(kind, dtype, direction)
         return self._operators[key]
 
-    def _rows_of(self, whole: SparseOperator) -> PartitionedOperator:
-        row, col = whole.places
-        owner, place, count = self.owner, self._place, self.num_nodes
+    def _made(
+        self, normalization: "Normalization", dtype: torch.dtype, direction: "OperatorDirection"
+    ) -> PartitionedOperator:
+        from adgn.graph.adjacency import EdgeLayout, check_degree
+
+        part = self.part
+        source, target = part.edge_index.long()
+        if part.edge_weight is not None:
+            like = torch.empty(0, dtype=dtype, device=source.device)
+            check_edge_weight(part.edge_weight, source.numel(), like)
+        layout = EdgeLayout.build(source, target, part.number.numel(), normalization, direction)
+        rows = _Rows.of(part, layout.pattern.csr, self._places)
+
+        def of_all_ranks(degree: Tensor) -> Tensor:
+            """Degrees of own nodes, which are whole here, and from their owners of the halo."""
+            found = torch.ones_like(degree)
+            found[self._places] = own = degree[self._places]
+            if rows.halo.exchanged:
+                assert self.exchange is not None
+                sent = own[rows.halo.sent].view(-1, 1)
+                coming = self.exchange.send(sent, rows.halo.out, rows.halo.into)()
+                found[rows.halo_places] = coming.view(-1)
+            if normalization != "laplacian":
+                kind: Normalization = "mean" if normalization == "skew" else normalization
+                check_degree(found, kind, part.number)
+            return found
+
+        value = layout.operator(part.edge_weight, dtype, of_all_ranks).value
+        return rows.operator(value, self.exchange)
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Where the rows of own nodes are in an operator of a rank's part of a graph.
+
+    Attributes:
+        own: `[entries]`; the slots of own rows in own columns, and their row and column.
+        border: The same of own rows in columns of the halo.
+        border_rows: `[b]`; the own rows that have some of these.
+        halo: What is sent.
+        halo_places: `[halo]`; the places of the halo among the nodes of the part.
+    """
+
+    count: int
+    own: tuple[Tensor, Tensor, Tensor]
+    border: tuple[Tensor, Tensor, Tensor]
+    border_rows: Tensor
+    halo: Halo
+    halo_places: Tensor
+
+    @classmethod
+    def of(cls, part: GraphPart, csr: CSR, places: Tensor) -> "_Rows":
+        row, col, owner, rank = csr.row.long(), csr.col.long(), part.owner.long(), part.rank
+        nodes, count = max(1, owner.numel()), places.numel()
+        here = torch.full_like(owner, -1)
+        here[places] = torch.arange(count, device=owner.device)
         row_owner, col_owner = owner[row], owner[col]
-        cut = row_owner != col_owner
-        mine = row_owner == self.rank
-        inside = (mine & ~cut).nonzero().view(-1)
-        own = _operator(place[row[inside]], place[col[inside]], whole.value[inside], (count, count))
+        mine, my_column = row_owner == rank, col_owner == rank
+        inside = (mine & my_column).nonzero().view(-1)
         # By owner and then by number, which is the order in which owners send them.
-        outside = (mine & cut).nonzero().view(-1)
-        nodes = owner.numel()
+        outside = (mine & ~my_column).nonzero().view(-1)
         keys, column = torch.unique(col_owner[outside] * nodes + col[outside], return_inverse=True)
-        border_rows, border_row = torch.unique(place[row[outside]], return_inverse=True)
-        shape = (border_rows.numel(), keys.numel())
-        border = _operator(border_row, column, whole.value[outside], shape)
-        asked = ((col_owner == self.rank) & cut).nonzero().view(-1)
+        border_rows, border_row = torch.unique(here[row[outside]], return_inverse=True)
+        asked = (my_column & ~mine).nonzero().view(-1)
         wanted = torch.unique(row_owner[asked] * nodes + col[asked])
         halo = Halo(
-            sent=place[wanted % nodes] if nodes else wanted,
-            out=torch.bincount(wanted // max(nodes, 1), minlength=self.ranks).tolist(),
-            into=torch.bincount(keys // max(nodes, 1), minlength=self.ranks).tolist(),
-            exchanged=bool(cut.any()),
+            sent=here[wanted % nodes],
+            out=torch.bincount(wanted // nodes, minlength=part.size).tolist(),
+            into=torch.bincount(keys // nodes, minlength=part.size).tolist(),
+            exchanged=part.spread,
         )
-        return PartitionedOperator(own, border, border_rows, halo, self.exchange)  # type: ignore[arg-type]
+        return cls(
+            count,
+            (inside, here[row[inside]], here[col[inside]]),
+            (outside, border_row, column),
+            border_rows,
+            halo,
+            keys % nodes,
+        )
+
+    def operator(self, value: Tensor, exchange: Exchange | None) -> PartitionedOperator:
+        """The rows with the values of the operator."""
+        slots, row, col = self.own
+        own = _operator(row, col, value[slots], (self.count, self.count))
+        slots, row, col = self.border
+        shape = (self.border_rows.numel(), self.halo.size)
+        border = _operator(row, col, value[slots], shape)
+        return PartitionedOperator(own, border, self.border_rows, self.halo, exchange)  # type: ignore[arg-type]
 
 
 def _operator(row: Tensor, col: Tensor, value: Tensor, shape: tuple[int, int]) -> SparseOperator:
