@@ -51,7 +51,8 @@ def memory(results: dict[str, Any]) -> str:
     return (
         markdown_table(head, rows)
         + f"\nPeak resident memory in MB of a training with {first['ranks']} ranks, "
-        f"{first['layers']} layers of {first['hidden']} channels (so few that the graph is most of it), on graphs of "
+        f"{first['layers']} layers of {first['hidden']} channels (so few "
+        f"that the graph is most of it), on graphs of "
         f"{first['nodes']:,} nodes and {first['edges']:,} edges, partitioned by `blocks`. "
         f"{cuts}. " + measured(results, "benchmarks.rank_memory")
     )

@@ -112,6 +112,8 @@ def plan(
                 )
             )
     _show(needs)
+    if found.graphs == 1:
+        say(_reading(needs[-1], found))
     fitting = [one for one in needs if one.fits]
     if fitting:
         best = min(fitting, key=lambda one: (one.machines, one.seconds))
@@ -234,21 +236,32 @@ def _show(needs: "list[Need]") -> None:
             _size(one.memory),
             _size(one.states),
             _size(one.graph + one.features),
+            _size(one.reading),
             _seconds(one.compute),
             _seconds(one.exchange),
             "fits" if one.fits else "too large",
         ]
         for one in needs
     ]
-    names = ["machines", "mode", "memory=", "of each", "states", "data", "compute", "exchange", ""]
+    names = ["machines", "mode", "memory=", "of each", "states", "data", "reading", "compute"]
+    names += ["exchange", ""]
     print_table(names, rows)
+
+
+def _reading(one: "Need", work: "Workload") -> str:
+    """What is needed before the first step."""
+    return (
+        f"reading, for {one.machines:,} machines: {_size(one.reading)} on each with shards (adgn "
+        f"partition --shards), {_size(one.reading_whole)} without; writing the shards takes a "
+        f"machine with the whole graph in memory, {_size(16 * work.edges)} for its edges alone"
+    )
 
 
 def _advice(one: "Need") -> str:
     how = {
         "one process": "adgn train",
         "batches over ranks": "adgn train --workers N, torchrun or Ray",
-        "one graph over ranks": "adgn train --workers N --partition FILE, torchrun or Ray",
+        "one graph over ranks": "adgn train --workers N --partition FOLDER, torchrun or Ray",
     }[one.mode]
     option = " --set model.memory=checkpoint" if one.checkpoint else ""
     return f"{one.mode}, about {_seconds(one.seconds)} per step ({how}{option})"

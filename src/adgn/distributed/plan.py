@@ -19,6 +19,8 @@ from adgn.graph import graph_operator
 _FLOAT, _INDEX = 4, 4
 _OPERATOR_BYTES = 2 * (_INDEX + _FLOAT)  # an entry in the operator and in its transpose
 _BUILDING_BYTES = 40  # an edge while operators are made: the list, its order, slots
+_LISTED_BYTES = 2 * 8  # an edge as it is read, whole
+_MAKING_BYTES = 110  # an edge of a rank, at most, while its rows of an operator are made
 _AT_WORK = 6.0  # arrays of states of the step under way, of encoder and readout
 _KEPT = 1.0  # numbers kept per entry of the states and step, A-DGN with sum or gcn
 Mode = Literal["one process", "batches over ranks", "one graph over ranks"]
@@ -95,7 +97,10 @@ class Need:
         states, graph, features, weights: Bytes.
         compute, exchange: Seconds.
         halo: Rows that come in for one product.
-        fits: Whether the memory is there.
+        reading: Bytes at most while a rank reads its data and makes its operators; of one graph on
+            several machines, from its shard.
+        reading_whole: The same where each rank reads the whole graph.
+        fits: Whether the memory is there, for training and before.
     """
 
     machines: int
@@ -108,6 +113,8 @@ class Need:
     compute: float
     exchange: float
     halo: float
+    reading: float
+    reading_whole: float
     fits: bool
 
     @property
@@ -181,6 +188,12 @@ def need(
     sums = 2 * _FLOAT * weights / speeds.link + 2 * speeds.latency if several else 0.0
     moved = products * (halo * size / speeds.link + speeds.latency) if halo else 0.0
     found = states + graph + features + weight_bytes
+    # Edges that join two ranks are in both shards: with the halo's nodes come their edges.
+    shared = 1 + halo / nodes if several and not batches else 1.0
+    reading = features + min(edges * shared, work.edges) * _MAKING_BYTES
+    reading_whole = reading
+    if several:
+        reading_whole += _LISTED_BYTES * work.edges + features * (machines - 1)
     free = available_bytes() if memory is None else memory
     return Need(
         machines=machines,
@@ -193,7 +206,9 @@ def need(
         compute=gathered + dense + outside + copied,
         exchange=sums + moved,
         halo=halo,
-        fits=found <= free,
+        reading=reading,
+        reading_whole=reading_whole,
+        fits=max(found, reading) <= free,
     )
 
 

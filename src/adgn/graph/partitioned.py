@@ -303,6 +303,7 @@ class PartitionedGraph:
             like = torch.empty(0, dtype=dtype, device=source.device)
             check_edge_weight(part.edge_weight, source.numel(), like)
         layout = EdgeLayout.build(source, target, part.number.numel(), normalization, direction)
+        del source, target
         rows = _Rows.of(part, layout.pattern.csr, self._places)
 
         def of_all_ranks(degree: Tensor) -> Tensor:
@@ -344,19 +345,19 @@ class _Rows:
 
     @classmethod
     def of(cls, part: GraphPart, csr: CSR, places: Tensor) -> "_Rows":
-        row, col, owner, rank = csr.row.long(), csr.col.long(), part.owner.long(), part.rank
+        row, col, owner = csr.row.long(), csr.col.long(), part.owner.long()
         nodes, count = max(1, owner.numel()), places.numel()
         here = torch.full_like(owner, -1)
         here[places] = torch.arange(count, device=owner.device)
-        row_owner, col_owner = owner[row], owner[col]
-        mine, my_column = row_owner == rank, col_owner == rank
+        mine, my_column = part.own[row], part.own[col]
         inside = (mine & my_column).nonzero().view(-1)
         # By owner and then by number, which is the order in which owners send them.
         outside = (mine & ~my_column).nonzero().view(-1)
-        keys, column = torch.unique(col_owner[outside] * nodes + col[outside], return_inverse=True)
+        ends = col[outside]
+        keys, column = torch.unique(owner[ends] * nodes + ends, return_inverse=True)
         border_rows, border_row = torch.unique(here[row[outside]], return_inverse=True)
         asked = (my_column & ~mine).nonzero().view(-1)
-        wanted = torch.unique(row_owner[asked] * nodes + col[asked])
+        wanted = torch.unique(owner[row[asked]] * nodes + col[asked])
         halo = Halo(
             sent=here[wanted % nodes],
             out=torch.bincount(wanted // nodes, minlength=part.size).tolist(),
