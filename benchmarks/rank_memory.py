@@ -9,7 +9,7 @@ few edges join two ranks, and a uniformly random one, of which half of them do. 
 
 import argparse
 import json
-import resource
+import re
 import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -56,8 +56,14 @@ def settings(file: Path, layers: int, hidden: int) -> dict[str, Any]:
 
 
 def peak() -> int:
-    """The most bytes that this process had in memory so far."""
-    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    """The most bytes that this process had in memory so far, files that it maps included.
+
+    Not `ru_maxrss`, in which Linux counts what the process had that this one was started from.
+    """
+    found = re.search(r"^VmHWM:\s+(\d+) kB$", Path("/proc/self/status").read_text(), re.MULTILINE)
+    if found is None:
+        raise SystemExit("this system does not say how much memory a process had at most")
+    return 1024 * int(found[1])
 
 
 def serve(message: dict[str, Any], stop: object) -> dict[str, Any]:
