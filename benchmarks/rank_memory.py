@@ -148,7 +148,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--graphs", default="geometric,random")
     parser.add_argument("--nodes", type=float, default=1e6, help="a tenth of the edges")
-    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--ranks", type=int, default=4)
     parser.add_argument("--layers", type=int, default=2)
     parser.add_argument("--hidden", type=int, default=8)
     parser.add_argument("--out", type=Path, default=Path("results/rank-memory.json"))

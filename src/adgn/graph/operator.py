@@ -174,16 +174,20 @@ class SparsePattern:
     ) -> tuple["SparsePattern", Tensor]:
         """The pattern of entries, repeated ones merged, and for each entry its slot in it."""
         csr, slot = CSR.from_entries(row, col, shape)
+        return cls.from_csr(csr), slot
+
+    @classmethod
+    def from_csr(cls, csr: CSR) -> "SparsePattern":
+        """The pattern of a matrix, with its transpose."""
         library = native_library()
+        turned = (csr.shape[1], csr.shape[0])
         if library is not None and calls.unsupported_pattern_reason(csr) is None:
-            rowptr, sorted_col, order = calls.transpose(library, csr.rowptr, csr.col, shape)
-            transposed = CSR(rowptr, sorted_col, (shape[1], shape[0]))
-            return cls._with_transpose(csr, transposed, order), slot
+            rowptr, sorted_col, order = calls.transpose(library, csr.rowptr, csr.col, csr.shape)
+            return cls._with_transpose(csr, CSR(rowptr, sorted_col, turned), order)
         col, dtype = csr.col.long(), csr.col.dtype
         order = torch.argsort(col, stable=True)
-        turned = (shape[1], shape[0])
-        transposed = CSR(_pointers(col, shape[1], dtype), csr.row[order], turned)
-        return cls._with_transpose(csr, transposed, order), slot
+        transposed = CSR(_pointers(col, csr.shape[1], dtype), csr.row[order], turned)
+        return cls._with_transpose(csr, transposed, order)
 
     @classmethod
     def _with_transpose(cls, csr: CSR, transposed: CSR, order: Tensor) -> "SparsePattern":

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from adgn.graph.adjacency import Normalization
     from adgn.graph.direction import OperatorDirection
 
+_INT32_LIMIT = 2**31 - 1
 Received = Callable[[], Tensor]
 
 
@@ -62,13 +63,26 @@ class Matrix:
     csr: CSR
     value: Tensor
 
-    @classmethod
-    def of(cls, row: Tensor, col: Tensor, value: Tensor, shape: tuple[int, int]) -> "Matrix":
-        """The matrix of entries, each in a place of its own."""
-        csr, slot = CSR.from_entries(row, col, shape)
-        ordered = value.new_empty(value.numel())
-        ordered[slot] = value
-        return cls(csr, ordered)
+    def appended(self, row: Tensor, col: Tensor, value: Tensor, columns: int) -> "Matrix":
+        """The matrix with `columns` more columns and entries in these, counted from the first."""
+        csr = self.csr
+        (rows, before), old, new = csr.shape, csr.col.numel(), row.numel()
+        order = torch.argsort(row, stable=True)
+        row = row[order]
+        added = torch.bincount(row, minlength=rows)
+        # How far entries move: by those that are added to the rows before theirs.
+        move = torch.zeros(old + 1, dtype=torch.long, device=row.device)
+        move.index_add_(0, csr.rowptr[1:].long(), added)
+        place = move[:-1].cumsum_(0).add_(torch.arange(old, device=row.device))
+        behind = csr.rowptr[row + 1] + torch.arange(new, device=row.device)
+        dtype = torch.int32 if old + new <= _INT32_LIMIT else torch.int64
+        merged = torch.empty(old + new, dtype=dtype, device=row.device)
+        merged[place], merged[behind] = csr.col.to(dtype), (col[order] + before).to(dtype)
+        values = value.new_empty(old + new)
+        values[place], values[behind] = self.value, value[order]
+        rowptr = csr.rowptr.long()
+        rowptr[1:] += added.cumsum(0)
+        return Matrix(CSR(rowptr.to(dtype), merged, (rows, before + columns)), values)
 
 
 class PartitionedOperator:
@@ -129,28 +143,18 @@ class PartitionedOperator:
     @lazy_property
     def reaching(self) -> "Matrix":
         """`[n, n + halo]`: what multiplies own states with those of the halo below them."""
-        row, col = self.own.places
         border_row, border_col = self.border.places
-        count = self.shape[0]
-        return Matrix.of(
-            torch.cat([row, self.border_rows[border_row]]),
-            torch.cat([col, border_col + count]),
-            torch.cat([self.own.value, self.border.value]),
-            (count, count + self.halo.size),
-        )
+        own = Matrix(self.own.pattern.csr, self.own.value)
+        row, size = self.border_rows[border_row], self.halo.size
+        return own.appended(row, border_col, self.border.value, size)
 
     @lazy_property
     def collecting(self) -> "Matrix":
         """`[n, n + sent]`: the transpose of the own part, and a sum of what others send back."""
-        row, col = self.own.places
-        count, sent = self.shape[0], self.halo.sent
-        places = torch.arange(count, count + sent.numel(), device=sent.device)
-        return Matrix.of(
-            torch.cat([col, sent]),
-            torch.cat([row, places]),
-            torch.cat([self.own.value, self.own.value.new_ones(sent.numel())]),
-            (count, count + sent.numel()),
-        )
+        own = Matrix(self.own.pattern.transposed, self.own.transposed_value)
+        sent, count = self.halo.sent, self.halo.sent.numel()
+        places = torch.arange(count, device=sent.device)
+        return own.appended(sent, places, self.own.value.new_ones(count), count)
 
     def halo_of(self, x: Tensor) -> Tensor:
         """The states of the halo, `[halo, channels]`, without a gradient."""
@@ -321,6 +325,7 @@ class PartitionedGraph:
             return found
 
         value = layout.operator(part.edge_weight, dtype, of_all_ranks).value
+        del layout
         return rows.operator(value, self.exchange)
 
 
@@ -329,15 +334,20 @@ class _Rows:
     """Where the rows of own nodes are in an operator of a rank's part of a graph.
 
     Attributes:
-        own: `[entries]`; the slots of own rows in own columns, and their row and column.
-        border: The same of own rows in columns of the halo.
+        csr: The operator's entries.
+        here: `[n]`; the rows of own nodes, -1 for others.
+        count: How many own nodes there are.
+        inside: `[entries]`; whether an entry is in an own row and an own column.
+        border: The slots of own rows in columns of the halo, and their row and column there.
         border_rows: `[b]`; the own rows that have some of these.
         halo: What is sent.
         halo_places: `[halo]`; the places of the halo among the nodes of the part.
     """
 
+    csr: CSR
+    here: Tensor
     count: int
-    own: tuple[Tensor, Tensor, Tensor]
+    inside: Tensor
     border: tuple[Tensor, Tensor, Tensor]
     border_rows: Tensor
     halo: Halo
@@ -345,46 +355,53 @@ class _Rows:
 
     @classmethod
     def of(cls, part: GraphPart, csr: CSR, places: Tensor) -> "_Rows":
-        row, col, owner = csr.row.long(), csr.col.long(), part.owner.long()
+        owner, own, row, col = part.owner.long(), part.own, csr.row, csr.col
         nodes, count = max(1, owner.numel()), places.numel()
-        here = torch.full_like(owner, -1)
-        here[places] = torch.arange(count, device=owner.device)
-        mine, my_column = part.own[row], part.own[col]
-        inside = (mine & my_column).nonzero().view(-1)
+        here = torch.full((owner.numel(),), -1, dtype=col.dtype, device=owner.device)
+        here[places] = torch.arange(count, dtype=col.dtype, device=owner.device)
+        # With `index_select`: it takes 32-bit numbers as they are.
+        mine, my_column = own.index_select(0, row), own.index_select(0, col)
         # By owner and then by number, which is the order in which owners send them.
         outside = (mine & ~my_column).nonzero().view(-1)
-        ends = col[outside]
+        ends = col[outside].long()
         keys, column = torch.unique(owner[ends] * nodes + ends, return_inverse=True)
-        border_rows, border_row = torch.unique(here[row[outside]], return_inverse=True)
+        rows_there = here[row[outside].long()].long()
+        border_rows, border_row = torch.unique(rows_there, return_inverse=True)
         asked = (my_column & ~mine).nonzero().view(-1)
-        wanted = torch.unique(owner[row[asked]] * nodes + col[asked])
+        wanted = torch.unique(owner[row[asked].long()] * nodes + col[asked].long())
         halo = Halo(
-            sent=here[wanted % nodes],
+            sent=here[wanted % nodes].long(),
             out=torch.bincount(wanted // nodes, minlength=part.size).tolist(),
             into=torch.bincount(keys // nodes, minlength=part.size).tolist(),
             exchanged=part.spread,
         )
-        return cls(
-            count,
-            (inside, here[row[inside]], here[col[inside]]),
-            (outside, border_row, column),
-            border_rows,
-            halo,
-            keys % nodes,
-        )
+        inside = mine & my_column
+        border = (outside, border_row, column)
+        return cls(csr, here, count, inside, border, border_rows, halo, keys % nodes)
 
     def operator(self, value: Tensor, exchange: Exchange | None) -> PartitionedOperator:
         """The rows with the values of the operator."""
-        slots, row, col = self.own
-        own = _operator(row, col, value[slots], (self.count, self.count))
         slots, row, col = self.border
         shape = (self.border_rows.numel(), self.halo.size)
-        border = _operator(row, col, value[slots], shape)
-        return PartitionedOperator(own, border, self.border_rows, self.halo, exchange)  # type: ignore[arg-type]
+        pattern, slot = SparsePattern.from_entries(row, col, shape)
+        ordered = value.new_empty(value[slots].numel())
+        ordered[slot.long()] = value[slots]  # each entry has a slot of its own
+        border = SparseOperator(pattern, ordered)
+        return PartitionedOperator(
+            self._own(value),
+            border,
+            self.border_rows,
+            self.halo,
+            exchange,  # type: ignore[arg-type]
+        )
 
-
-def _operator(row: Tensor, col: Tensor, value: Tensor, shape: tuple[int, int]) -> SparseOperator:
-    pattern, slot = SparsePattern.from_entries(row, col, shape)
-    ordered = value.new_empty(value.numel())
-    ordered[slot] = value  # each entry has a slot of its own
-    return SparseOperator(pattern, ordered)
+    def _own(self, value: Tensor) -> SparseOperator:
+        """Own rows and columns, which are in order already."""
+        slots = self.inside.nonzero().view(-1)
+        row = self.here.index_select(0, self.csr.row[slots])
+        rowptr = torch.zeros(self.count + 1, dtype=torch.long, device=row.device)
+        rowptr[1:] = torch.bincount(row, minlength=self.count).cumsum(0)
+        del row
+        col = self.here.index_select(0, self.csr.col[slots])
+        csr = CSR(rowptr.to(col.dtype), col, (self.count, self.count))
+        return SparseOperator(SparsePattern.from_csr(csr), value[slots])
