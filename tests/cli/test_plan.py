@@ -31,6 +31,20 @@ def test_a_small_graph_fits_here(ring):
     assert found.exit_code == 0, found.output
     assert "one graph: 12 nodes, 12 edges" in found.output
     assert "fits: one process" in found.output
+    assert "reading, for 2 machines: " in found.output
+
+
+def test_a_latency_that_is_given(ring):
+    found = run("plan", ring, "--machines", 2, "--link", 10, "--latency", 25)
+    assert found.exit_code == 0, found.output
+    assert "1.25 GB/s between ranks (an exchange takes 25 µs at least)" in " ".join(
+        found.output.split()
+    )
+
+
+def test_shards_of_an_edge_table_are_refused(ring, tmp_path):
+    found = run("partition", ring, "--parts", 2, "--shards", tmp_path / "out")
+    assert found.exit_code == 2 and "neither features nor targets" in found.output
 
 
 def test_a_partition(ring, tmp_path):
@@ -41,7 +55,13 @@ def test_a_partition(ring, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "arguments", [("plan",), ("plan", "sssp", "--nodes", 5), ("plan", "sssp", "--speed", 0)]
+    "arguments",
+    [
+        ("plan",),
+        ("plan", "sssp", "--nodes", 5),
+        ("plan", "sssp", "--speed", 0),
+        ("plan", "sssp", "--latency", 0),
+    ],
 )
 def test_what_does_not_go_together(arguments):
     assert run(*arguments).exit_code == 2

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from adgn.distributed.partition import partition_quality
 from adgn.graph.needed import LEAST_NODES
+from adgn.training.shards import write_shards
 from tests.helpers import rank_jobs
 
 pytestmark = pytest.mark.filterwarnings("ignore::adgn.training.LearnedNothingWarning")
@@ -71,15 +72,30 @@ def test_shares_of_batches(groups, size, data, kind):
     check_equal(alone, groups(size).call("batched", **job), kind["dtype"])
 
 
+GRAPH_KINDS = st.fixed_dictionaries(
+    {
+        "direction": st.sampled_from(["in", "out", "both", "undirected"]),
+        "weighted": st.booleans(),
+        "unknown": st.booleans(),
+    }
+)
+
+
+@pytest.mark.parametrize("files", [False, True], ids=["whole", "shards"])
 @SIZES
-@given(st.data(), KINDS)
+@given(st.data(), KINDS, GRAPH_KINDS)
 @SOME
-def test_parts_of_a_graph(groups, size, data, kind):
+def test_parts_of_a_graph(groups, tmp_path, size, files, data, kind, graph):
     nodes, edges = data.draw(graphs(most=12))
     # Any partition: ranks without nodes, without scored nodes and without a halo among them.
     owner = data.draw(st.lists(st.integers(0, size - 1), min_size=nodes, max_size=nodes))
-    job = {"nodes": nodes, "edges": edges, "owner": owner, "steps": STEPS, **kind}
+    job = {"nodes": nodes, "edges": edges, "owner": owner, "steps": STEPS, **kind, **graph}
     alone = rank_jobs.partitioned(None, **job)
+    if files:
+        given = (nodes, edges, kind["dtype"], graph["weighted"], graph["unknown"])
+        whole = rank_jobs.task_data(rank_jobs.whole_graph(*given))
+        write_shards(tmp_path, whole, torch.tensor(owner), size, rank_jobs.TASK)
+        job["shards"] = str(tmp_path)
     check_equal(alone, groups(size).call("partitioned", **job), kind["dtype"])
 
 
@@ -101,6 +117,15 @@ def test_bytes_that_come_in_are_those_of_the_partition(groups):
         there, back = quality.halo[rank] * 4 * 4, sent * 4 * 4
         layers, evaluations = 3, 1
         assert more == layers * (10 * (there + back) + evaluations * there)
+
+
+def test_class_weights_with_unknown_labels(groups):
+    """Of unknown rows neither the loss nor the weight counts, on whichever rank they are."""
+    owner = [0, 0, 0, 0, 0, 0, 1, 1, 0, 1, 0, 1]
+    job = {"nodes": 12, "edges": RING, "owner": owner, "dtype": "float64", "phi": "sum"}
+    job |= {"steps": STEPS, "unknown": True}
+    alone = rank_jobs.partitioned(None, **job)
+    check_equal(alone, groups(2).call("partitioned", **job), "float64")
 
 
 def test_a_graph_of_which_one_process_would_compute_a_part(groups):

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from adgn.distributed.plan import Speeds, Workload, machines_needed, need
+from adgn.distributed.plan import Speeds, Workload, machines_needed, measure_exchange, need
 
 SPEEDS = Speeds(edges=1e9, dense=5e10, memory=1e10, link=1e9, latency=1e-4, threads=2)
 GRAPH = Workload(nodes=1e7, edges=1e8, layers=64, hidden=64)
@@ -18,6 +18,21 @@ def test_more_machines_need_less_each():
     assert all(one.exchange > 0 for one in needs[1:])
     # The states that are kept: one number per entry and layer.
     assert needs[0].states > 4 * GRAPH.nodes * 64 * 64
+
+
+def test_reading_counts():
+    """A rank with a shard reads its share; without, the whole edge list."""
+    one, four = (need(GRAPH, SPEEDS, machines=n, memory=64e9, halo_share=0.2) for n in (1, 4))
+    assert four.reading < one.reading / 3 and one.reading == one.reading_whole
+    assert four.reading_whole > four.reading + 16 * GRAPH.edges
+    shallow = Workload(nodes=1e7, edges=1e9, layers=1, hidden=1, features=1)
+    found = need(shallow, SPEEDS, memory=1e11)
+    assert found.memory < found.reading and not found.fits
+
+
+def test_an_exchange_is_measured():
+    speed, latency = measure_exchange(size=2**16, times=5)
+    assert 1e6 < speed < 1e12 and 1e-7 < latency < 1
 
 
 def test_checkpoints_trade_time_for_memory():

@@ -1,44 +1,22 @@
 """Ranks that differ, fail or never come: every one gets a message, in time."""
 
-import threading
+import queue
 import time
 from datetime import timedelta
 
 import pytest
 from torch._C._distributed_c10d import TCPStore
 
+from adgn._util.processes import Worker
 from adgn.distributed.errors import RankError
 from adgn.distributed.ranks import ProcessRanks, Ranks
-
-
-def on_threads(size, work, timeout=5.0):
-    """What `work(ranks)` gives or raises on each rank; the exchanges of tensors are not set up."""
-    limit = timedelta(seconds=20)
-    store = TCPStore("127.0.0.1", 0, is_master=True, timeout=limit, wait_for_workers=False)
-    found = [None] * size
-
-    def run(rank):
-        own = TCPStore("127.0.0.1", store.port, is_master=False, timeout=limit)
-        try:
-            with ProcessRanks(own, rank, size, timeout=timeout, joined=True) as ranks:
-                found[rank] = work(ranks)
-        except RankError as error:
-            found[rank] = error
-        except ValueError as error:
-            found[rank] = error
-
-    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(size)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return found
+from tests.helpers.rank_threads import on_store
 
 
 def test_ranks_that_agree_and_ranks_that_differ():
-    found = on_threads(3, lambda ranks: ranks.agree({"data": "a"}))
+    found = on_store(3, lambda ranks: ranks.agree({"data": "a"}))
     assert found == [None, None, None]
-    found = on_threads(3, lambda ranks: ranks.agree({"data": "b" if ranks.rank == 2 else "a"}))
+    found = on_store(3, lambda ranks: ranks.agree({"data": "b" if ranks.rank == 2 else "a"}))
     for error in found:
         assert str(error) == (
             "ranks differ in data: rank 0 has a, rank 2 b; give all ranks the same"
@@ -52,7 +30,7 @@ def test_the_reason_of_one_reaches_all():
                 raise ValueError("no such file")
             ranks.agree({"data": "a"})
 
-    first, second = on_threads(2, work)
+    first, second = on_store(2, work)
     assert "rank 1 failed: ValueError: no such file" in str(first)
     assert str(second) == "no such file"
 
@@ -77,3 +55,30 @@ def test_one_process_alone():
     alone.agree({"data": "a"})
     with alone.telling():
         pass
+
+
+@pytest.mark.parametrize("words", [0, 12])
+def test_a_rank_that_is_alive_but_never_comes(warm_workers, words):
+    """One that says how far it is is waited for, however long it takes; another is not."""
+    limit = timedelta(seconds=20)
+    store = TCPStore("127.0.0.1", 0, is_master=True, timeout=limit, wait_for_workers=False)
+    found = [queue.Queue(), queue.Queue()]
+    workers = [Worker("tests.helpers.rank_jobs:prepare", answers, threads=1) for answers in found]
+    try:
+        for rank, worker in enumerate(workers):
+            place = {"rank": rank, "port": store.port}
+            worker.give({**place, "prepare_timeout": 2.0, "seconds": 5.0, "words": words})
+        answer = found[0].get(timeout=30).content
+        other = found[1].get(timeout=30).content
+    finally:
+        Worker.stop_all(workers, 5.0)
+    if words:
+        assert answer["error"] is other["error"] is None
+        assert answer["seconds"] > 4
+    else:
+        assert answer["seconds"] < 4
+        assert answer["error"].startswith(
+            "ranks cannot check that they do the same: rank 1 is alive, but has been reading the "
+            "data for 2 s without a word"
+        )
+        assert "--prepare-timeout (now 2)" in answer["error"]

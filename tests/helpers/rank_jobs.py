@@ -1,16 +1,22 @@
 """The work of a rank in tests: a process that joins a group once and then trains many examples."""
 
+import time
 from datetime import timedelta
+from pathlib import Path
 
 import torch
 from torch._C._distributed_c10d import TCPStore
 
 from adgn.data.packed import PackedGraphs
+from adgn.distributed.errors import RankError
 from adgn.distributed.exchange import RowExchange
 from adgn.distributed.ranks import ALONE, ProcessRanks
 from adgn.graph import PartitionedGraph
 from adgn.nn import build_model
-from adgn.training import FullGraph, PackedBatches, Trainer
+from adgn.training import FullGraph, PackedBatches, TaskData, Trainer
+from adgn.training.config import TaskConfig
+from adgn.training.shards import read_shard
+from adgn.training.shares import WholeGraph, graph_share
 
 _ranks = None
 
@@ -27,6 +33,26 @@ def handle(message, stop):
         _ranks = ProcessRanks(store, message["rank"], message["size"], timeout=20)
         return None
     return {"batched": batched, "partitioned": partitioned}[job](_ranks, **message)
+
+
+def prepare(message, stop):
+    """Rank 1 prepares for some seconds, in which it says a word or not; rank 0 waits for it."""
+    store = TCPStore("127.0.0.1", message["port"], is_master=False, timeout=timedelta(seconds=20))
+    started, error = time.monotonic(), None
+    limits = {"timeout": 20, "prepare_timeout": message["prepare_timeout"]}
+    try:
+        with ProcessRanks(store, message["rank"], 2, **limits) as ranks:
+            started = time.monotonic()
+            if message["rank"] == 1:
+                ranks.doing("reading the data")
+                for word in range(message["words"] or 1):
+                    time.sleep(message["seconds"] / (message["words"] or 1))
+                    if message["words"]:
+                        ranks.doing(f"reading the data ({word})")
+            ranks.agree({"data": "a"})
+    except RankError as found:
+        error = str(found)
+    return {"error": error, "seconds": time.monotonic() - started}
 
 
 def packed(graphs, y_level, dtype):
@@ -77,24 +103,52 @@ def batched(ranks, graphs, dtype, batch_size, steps, level="node", model="adgn",
     return fitted(ranks, made, source, "regression", steps)
 
 
-def whole_graph(nodes, edges, dtype):
+def whole_graph(nodes, edges, dtype, weighted=False, unknown=False):
+    """A graph whose nodes count differently in the loss; `unknown`: the labels of some are −1."""
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(nodes, 3, generator=generator, dtype=getattr(torch, dtype))
     y = torch.randint(0, 3, (nodes,), generator=generator)
     scored = torch.arange(nodes) % 3 != 1
     ends = torch.tensor(edges).long().view(-1, 2).t().contiguous()
     weight = torch.rand(nodes, generator=generator, dtype=x.dtype) + 0.5
-    return FullGraph(x, ends, y, scored, weight=weight), x, ends
+    if unknown:
+        y[torch.arange(nodes) % 4 == 2] = -1
+    edge_weight = None
+    if weighted:
+        edge_weight = torch.rand(ends.size(1), generator=generator, dtype=x.dtype) + 0.5
+    return FullGraph(x, ends, y, scored, weight=weight, edge_weight=edge_weight)
 
 
-def partitioned(ranks, nodes, edges, owner, dtype, steps, model="adgn", train=True, **options):
-    """Trains on a part of a graph; also what came in for each of the exchanges."""
-    source, x, ends = whole_graph(nodes, edges, dtype)
-    exchange = None
-    if ranks is not None:
-        exchange = RowExchange(ranks)
-        part = PartitionedGraph(ends, None, torch.tensor(owner), ranks.rank, ranks.size, exchange)
-        source = source.part_of(part, x[part.nodes])
-    made = network(model, x.dtype, 4, 3, "node", options)
+def task_data(source):
+    return TaskData(3, 3, "node", source, {"train": source}, {})
+
+
+TASK = TaskConfig(name="a-graph")
+
+
+def partitioned(
+    ranks,
+    nodes,
+    edges,
+    owner,
+    dtype,
+    steps,
+    model="adgn",
+    shards=None,
+    weighted=False,
+    unknown=False,
+    **options,
+):
+    """Trains on a part of a graph, or a shard of it; also what came in for the exchanges."""
+    exchange = None if ranks is None else RowExchange(ranks)
+    if ranks is not None and shards is not None:
+        source = read_shard(Path(shards), ranks, TASK, exchange=exchange).train
+    else:
+        source = whole_graph(nodes, edges, dtype, weighted, unknown)
+        if ranks is not None:
+            data = task_data(source)
+            cut = WholeGraph.of(data).part(torch.tensor(owner), ranks.rank, ranks.size)
+            source = graph_share(data, PartitionedGraph(cut, exchange)).train
+    made = network(model, getattr(torch, dtype), 4, 3, "node", options)
     result = fitted(ranks, made, source, "classification", steps)
     return {**result, "received": 0 if exchange is None else exchange.received}

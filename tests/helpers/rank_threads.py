@@ -1,8 +1,13 @@
 """Ranks as threads of one process, for what needs no `torch.distributed`."""
 
 import threading
+from datetime import timedelta
 
 import torch
+from torch._C._distributed_c10d import TCPStore
+
+from adgn.distributed.errors import RankError
+from adgn.distributed.ranks import ProcessRanks
 
 
 class Meeting:
@@ -49,4 +54,26 @@ def on_ranks(size, work):
         thread.join()
     if errors:
         raise errors[0]
+    return found
+
+
+def on_store(size, work, timeout=5.0):
+    """What `work(ranks)` gives or raises on each rank; the exchanges of tensors are not set up."""
+    limit = timedelta(seconds=20)
+    store = TCPStore("127.0.0.1", 0, is_master=True, timeout=limit, wait_for_workers=False)
+    found = [None] * size
+
+    def run(rank):
+        own = TCPStore("127.0.0.1", store.port, is_master=False, timeout=limit)
+        try:
+            with ProcessRanks(own, rank, size, timeout=timeout, joined=True) as ranks:
+                found[rank] = work(ranks)
+        except (RankError, ValueError) as error:
+            found[rank] = error
+
+    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(size)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     return found

@@ -12,6 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 SCRIPTS = [
+    "document_distributed",
     "document_estimators",
     "document_integrators",
     "document_probe",

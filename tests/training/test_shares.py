@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adgn.distributed.errors import RankError
-from adgn.graph import PartitionedGraph
+from adgn.graph import PartitionedGraph, cut_part
 from adgn.nn import available_models, build_model
 from adgn.training import FullGraph, TaskData
 from adgn.training.batches import balanced_part
@@ -36,7 +36,7 @@ def test_a_spread_graph_gives_the_outputs_and_gradients_of_the_whole(name):
     def work(rank, exchange):
         own = copy.deepcopy(network)
         own.zero_grad()
-        part = PartitionedGraph(EDGES, None, OWNER, rank, 2, exchange)
+        part = PartitionedGraph(cut_part(EDGES, None, OWNER, rank, 2), exchange)
         output = own(X[part.nodes], part)
         output.pow(2).sum().backward()
         return part.nodes, output.detach(), gradients(own)

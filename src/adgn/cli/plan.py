@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from adgn.cli.console import print_table, say
+from adgn.cli.console import PluginOption, print_table, say
 from adgn.cli.names import complete_task
 
 if TYPE_CHECKING:
@@ -39,7 +39,14 @@ def plan(
     ] = None,
     link: Annotated[
         float | None,
-        Option(help="Gbit/s between machines. Default: what sockets of this machine have."),
+        Option(help="Gbit/s between machines. Default: what two ranks of this machine have."),
+    ] = None,
+    latency: Annotated[
+        float | None,
+        Option(
+            help="Microseconds of the smallest exchange between machines. Default: that of two "
+            "ranks of this machine, measured."
+        ),
     ] = None,
     halo: Annotated[
         float | None,
@@ -70,10 +77,13 @@ def plan(
     from adgn._util.environment import available_bytes
     from adgn.distributed.plan import machines_needed, measure_speeds, need
 
-    if not speed > 0:
-        raise typer.BadParameter("give a number above 0", param_hint="--speed")
+    for name, value in (("--speed", speed), ("--link", link), ("--latency", latency)):
+        if value is not None and not value > 0:
+            raise typer.BadParameter("give a number above 0", param_hint=name)
     found, edge_index = _workload(task, layers, hidden, nodes, edges, features)
-    speeds = measure_speeds(None if link is None else link * 1e9 / 8)
+    speeds = measure_speeds(
+        None if link is None else link * 1e9 / 8, None if latency is None else latency * 1e-6
+    )
     say(f"this machine: {speeds}")
     speeds = replace(
         speeds,
@@ -102,6 +112,8 @@ def plan(
                 )
             )
     _show(needs)
+    if found.graphs == 1:
+        say(_reading(needs[-1], found))
     fitting = [one for one in needs if one.fits]
     if fitting:
         best = min(fitting, key=lambda one: (one.machines, one.seconds))
@@ -224,21 +236,32 @@ def _show(needs: "list[Need]") -> None:
             _size(one.memory),
             _size(one.states),
             _size(one.graph + one.features),
+            _size(one.reading),
             _seconds(one.compute),
             _seconds(one.exchange),
             "fits" if one.fits else "too large",
         ]
         for one in needs
     ]
-    names = ["machines", "mode", "memory=", "of each", "states", "data", "compute", "exchange", ""]
+    names = ["machines", "mode", "memory=", "of each", "states", "data", "reading", "compute"]
+    names += ["exchange", ""]
     print_table(names, rows)
+
+
+def _reading(one: "Need", work: "Workload") -> str:
+    """What is needed before the first step."""
+    return (
+        f"reading, for {one.machines:,} machines: {_size(one.reading)} on each with shards (adgn "
+        f"partition --shards), {_size(one.reading_whole)} without; writing the shards takes a "
+        f"machine with the whole graph in memory, {_size(16 * work.edges)} for its edges alone"
+    )
 
 
 def _advice(one: "Need") -> str:
     how = {
         "one process": "adgn train",
         "batches over ranks": "adgn train --workers N, torchrun or Ray",
-        "one graph over ranks": "adgn train --workers N --partition FILE, torchrun or Ray",
+        "one graph over ranks": "adgn train --workers N --partition FOLDER, torchrun or Ray",
     }[one.mode]
     option = " --set model.memory=checkpoint" if one.checkpoint else ""
     return f"{one.mode}, about {_seconds(one.seconds)} per step ({how}{option})"
@@ -267,10 +290,26 @@ def partition_graph(
     out: Annotated[
         Path | None, Option(help="The file to write, for `adgn train --partition`.")
     ] = None,
+    shards: Annotated[
+        Path | None,
+        Option(
+            help="A folder to write, for `adgn train --partition`, with the data of each rank in a "
+            "file of its own: a rank then reads nothing else."
+        ),
+    ] = None,
     method: Annotated[
         str, Option(help="metis (needs pymetis), ldg, blocks, or auto: metis where installed.")
     ] = "auto",
     hidden: Annotated[int, Option(help="Channels of the states, to tell bytes.")] = 64,
+    settings: Annotated[
+        list[str] | None,
+        Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="A setting of the task, such as task.split=3; may be repeated.",
+        ),
+    ] = None,
+    plugin: PluginOption = None,
 ) -> None:
     """Spread the nodes of a graph over ranks, and say what it costs.
 
@@ -279,28 +318,33 @@ def partition_graph(
         adgn partition physics --parts 2
 
         adgn partition physics --parts 4 --method metis --out physics-4.safetensors
+
+        adgn partition physics --parts 2 --shards physics-2
     """
     from adgn.distributed.partition import partition, partition_quality, write_partition
+    from adgn.training import parse_setting, resolve_config
+    from adgn.training.batches import FullGraph
+    from adgn.training.seeding import resolve_device
+    from adgn.training.shards import write_shards
+    from adgn.training.shares import WholeGraph
+    from adgn.training.tasks import task_entry
 
     if Path(task).suffix and Path(task).exists():
+        if shards is not None:
+            raise typer.BadParameter(
+                "an edge table has neither features nor targets; give a task", param_hint="--shards"
+            )
         edge_index, count = _edge_table(Path(task))
     else:
-        from adgn.graph import edge_list
-        from adgn.training import resolve_config
-        from adgn.training.batches import FullGraph
-        from adgn.training.seeding import resolve_device
-        from adgn.training.tasks import task_entry
-
-        config = resolve_config({"task": {"name": task}})
-        train = task_entry(config.task.name).build(config, resolve_device("cpu"), None).train
-        if not isinstance(train, FullGraph):
+        config = resolve_config({"task": {"name": task}}, *map(parse_setting, settings or ()))
+        data = task_entry(config.task.name).build(config, resolve_device("cpu"), None)
+        if not isinstance(data.train, FullGraph):
             raise typer.BadParameter(
                 f"{task!r} has many graphs, which ranks share without a partition",
                 param_hint="TASK",
             )
-        whole = train.whole
-        count = whole.x.size(0)
-        edge_index = edge_list(whole.graph, count, whole.x)
+        graph = WholeGraph.of(data)
+        edge_index, count = graph.edge_index, graph.num_nodes
     owner = partition(edge_index, count, parts, method)  # type: ignore[arg-type]
     quality = partition_quality(edge_index, owner, parts)
     say(str(quality))
@@ -316,3 +360,7 @@ def partition_graph(
     if out is not None:
         write_partition(out, owner, edge_index, parts)
         say(f"written to {out}")
+    if shards is not None:
+        files = write_shards(shards, data, owner, parts, config.task)
+        total = sum(file.stat().st_size for file in files)
+        say(f"{len(files)} shards written to {shards} ({_size(total)})")

@@ -26,6 +26,11 @@ class RankOptions:
     ray_address: str | None
     partition: str
     timeout: float
+    prepare_timeout: float
+
+    @property
+    def _limits(self) -> dict[str, Any]:
+        return {"timeout": self.timeout, "prepare_timeout": self.prepare_timeout}
 
     @contextmanager
     def ranks(self, config: "TrainConfig") -> Iterator["Ranks"]:
@@ -39,22 +44,21 @@ class RankOptions:
             )
         if self.ray_address is not None and self.executor != "ray":
             raise typer.BadParameter("it needs --executor ray", param_hint="--ray-address")
-        check_counts(1 if self.workers is None else self.workers, self.threads, self.timeout)
+        workers = 1 if self.workers is None else self.workers
+        check_counts(workers, self.threads, **self._limits)
         if in_torchrun():
             if self.workers is not None or self.executor != "local":
                 raise typer.BadParameter(
                     "the ranks are those of torchrun; give their number there",
                     param_hint="--workers" if self.workers is not None else "--executor",
                 )
-            with torchrun_ranks(config, self.timeout) as ranks:
+            with torchrun_ranks(config, **self._limits) as ranks:
                 yield ranks
-        elif self.executor == "ray" or (self.workers or 1) == 1:
+        elif self.executor == "ray" or workers == 1:
             yield ALONE
         else:
-            options: dict[str, Any] = {"threads": self.threads, "timeout": self.timeout}
-            with local_ranks(
-                self.workers or 1, config, partition=self.partition, **options
-            ) as ranks:
+            options: dict[str, Any] = {"threads": self.threads, **self._limits}
+            with local_ranks(workers, config, partition=self.partition, **options) as ranks:
                 yield ranks
 
     def placed(
@@ -72,6 +76,6 @@ class RankOptions:
             workers=self.workers or 1,
             threads=self.threads or 1,
             address=self.ray_address,
-            timeout=self.timeout,
             partition=self.partition,
+            **self._limits,
         )

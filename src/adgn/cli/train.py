@@ -62,12 +62,21 @@ RayAddress = Annotated[
 PartitionOption = Annotated[
     str,
     Option(
-        help="How one graph is spread over ranks: auto, metis, ldg, blocks, or a file that "
-        "`adgn partition` wrote."
+        help="How one graph is spread over ranks: metis, ldg, blocks, a file or a folder of shards "
+        "that `adgn partition` wrote, or auto: as before in a run that goes on with as many ranks, "
+        "else metis where it is installed, else ldg."
     ),
 ]
 RankTimeout = Annotated[
-    float, Option(metavar="SECONDS", help="How long a rank waits for the others before it ends.")
+    float, Option(metavar="SECONDS", help="How long a rank waits for the others in an exchange.")
+]
+PrepareTimeout = Annotated[
+    float,
+    Option(
+        metavar="SECONDS",
+        help="How long ranks wait for one that reads data or partitions a graph and does not say "
+        "how far it is.",
+    ),
 ]
 Tensorboard = Annotated[
     bool, Option("--tensorboard", help="Also write TensorBoard events to the run directory.")
@@ -107,6 +116,7 @@ def train(
     ray_address: RayAddress = None,
     partition: PartitionOption = "auto",
     rank_timeout: RankTimeout = 300.0,
+    prepare_timeout: PrepareTimeout = 3600.0,
 ) -> None:
     """Train a model on a task.
 
@@ -143,7 +153,9 @@ def train(
         {} if seed is None else {"seed": seed},
     )
     names = resolved.task.name, resolved.model.name
-    options = RankOptions(workers, threads, executor, ray_address, partition, rank_timeout)
+    options = RankOptions(
+        *(workers, threads, executor, ray_address, partition, rank_timeout, prepare_timeout)
+    )
     with options.ranks(resolved) as ranks:
         if ranks.rank > 0:  # rank 0 writes and prints
             train_run(resolved, ranks=ranks, partition=partition)
@@ -168,6 +180,7 @@ def resume(
     ray_address: RayAddress = None,
     partition: PartitionOption = "auto",
     rank_timeout: RankTimeout = 300.0,
+    prepare_timeout: PrepareTimeout = 3600.0,
 ) -> None:
     """Go on with a run that was stopped, exactly as if it had not been.
 
@@ -181,7 +194,9 @@ def resume(
     config = RunDirectory(run_dir).config()
     if device is not None:
         config = config.model_copy(update={"device": device})
-    options = RankOptions(workers, threads, executor, ray_address, partition, rank_timeout)
+    options = RankOptions(
+        *(workers, threads, executor, ray_address, partition, rank_timeout, prepare_timeout)
+    )
     with options.ranks(config) as ranks:
         if ranks.rank > 0:
             train_run(config, ranks=ranks, partition=partition)

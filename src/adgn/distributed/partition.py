@@ -70,8 +70,8 @@ def partition(
             deterministic greedy, in one pass over the nodes in breadth-first order, each going
             where most of its neighbours are, unless that rank is full, and then rounds in which
             nodes move to where more of their neighbours are; `"blocks"`: numbers in
-            stretches, for graphs whose order means something; `"auto"`: METIS where it is
-            installed, else LDG.
+            stretches, for graphs whose order means something, which needs little memory and time;
+            `"auto"`: METIS where it is installed, else LDG.
         seed: Of METIS.
 
     Example:
@@ -89,16 +89,15 @@ def partition(
         )
     if parts == 1:
         return torch.zeros(num_nodes, dtype=torch.long)
-    graph = _neighbours(edge_index, num_nodes)
     if method == "auto":
         method = "metis" if _has_metis() else "ldg"
-    if method == "metis":
-        owner = _metis(graph, parts, seed)
-    elif method == "ldg":
-        owner = _refined(graph, _ldg(graph, parts), parts)
-    else:
-        work = np.diff(graph.indptr) + 1.0
+    if method == "blocks":
+        work = np.bincount(edge_index[1].cpu().numpy(), minlength=num_nodes) + 1.0
         owner = np.minimum((np.cumsum(work) - work / 2) * parts // work.sum(), parts - 1)
+    else:
+        graph = _neighbours(edge_index, num_nodes)
+        metis = method == "metis"
+        owner = _metis(graph, parts, seed) if metis else _refined(graph, _ldg(graph, parts), parts)
     return _no_part_empty(torch.from_numpy(np.asarray(owner, dtype=np.int64)), parts)
 
 
@@ -243,14 +242,21 @@ def partition_quality(edge_index: Tensor, owner: Tensor, parts: int) -> Partitio
 
 def graph_digest(edge_index: Tensor, num_nodes: int) -> str:
     """A digest of a graph: its number of nodes and its edges, in their order."""
-    data = np.ascontiguousarray(edge_index.cpu().numpy().astype(np.int64))
-    return hashlib.blake2b(data.tobytes() + str(num_nodes).encode(), digest_size=16).hexdigest()
+    data = np.ascontiguousarray(edge_index.cpu().numpy().astype(np.int64, copy=False))
+    hashed = hashlib.blake2b(data.data, digest_size=16)
+    hashed.update(str(num_nodes).encode())
+    return hashed.hexdigest()
+
+
+def partition_bytes(owner: Tensor, edge_index: Tensor, parts: int) -> bytes:
+    """The content of a file that says which rank owns which node, and of which graph."""
+    about = {_GRAPH: graph_digest(edge_index, owner.numel()), _PARTS: str(parts)}
+    return save({"owner": owner.to(torch.int32)}, about)
 
 
 def write_partition(path: Path, owner: Tensor, edge_index: Tensor, parts: int) -> None:
     """Writes which rank owns which node, and of which graph."""
-    about = {_GRAPH: graph_digest(edge_index, owner.numel()), _PARTS: str(parts)}
-    write_file(path, save({"owner": owner.to(torch.int32)}, about))
+    write_file(path, partition_bytes(owner, edge_index, parts))
 
 
 def read_partition(path: Path, edge_index: Tensor, num_nodes: int, parts: int) -> Tensor:

@@ -1,12 +1,17 @@
 """Memory and time of a training step on one machine and on several, worked out beforehand."""
 
 import math
+import statistics
+import threading
 import time
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Literal
 
 import torch
+import torch.distributed as dist
 from torch import Tensor
+from torch._C._distributed_c10d import HashStore, PrefixStore
 
 from adgn._util.environment import available_bytes, available_cores
 from adgn.graph import graph_operator
@@ -14,6 +19,8 @@ from adgn.graph import graph_operator
 _FLOAT, _INDEX = 4, 4
 _OPERATOR_BYTES = 2 * (_INDEX + _FLOAT)  # an entry in the operator and in its transpose
 _BUILDING_BYTES = 40  # an edge while operators are made: the list, its order, slots
+_LISTED_BYTES = 2 * 8  # an edge as it is read, whole
+_MAKING_BYTES = 110  # an edge of a rank, at most, while its rows of an operator are made
 _AT_WORK = 6.0  # arrays of states of the step under way, of encoder and readout
 _KEPT = 1.0  # numbers kept per entry of the states and step, A-DGN with sum or gcn
 Mode = Literal["one process", "batches over ranks", "one graph over ranks"]
@@ -28,7 +35,7 @@ class Speeds:
         dense: Multiplications and additions of dense products.
         memory: Bytes that are copied.
         link: Bytes that come in from another rank.
-        latency: Seconds that the smallest exchange takes; assumed, not measured.
+        latency: Seconds that the smallest exchange between ranks takes.
         threads: Of torch, while it was measured.
     """
 
@@ -43,7 +50,7 @@ class Speeds:
         return (
             f"{self.edges / 1e9:.2f} G numbers/s gathered, {self.dense / 1e9:.1f} G operations/s, "
             f"{self.memory / 1e9:.1f} GB/s copied, {self.link / 1e9:.2f} GB/s between ranks "
-            f"(assumed latency {1e6 * self.latency:.0f} µs), {self.threads} threads"
+            f"(an exchange takes {1e6 * self.latency:.0f} µs at least), {self.threads} threads"
         )
 
 
@@ -90,7 +97,10 @@ class Need:
         states, graph, features, weights: Bytes.
         compute, exchange: Seconds.
         halo: Rows that come in for one product.
-        fits: Whether the memory is there.
+        reading: Bytes at most while a rank reads its data and makes its operators; of one graph on
+            several machines, from its shard.
+        reading_whole: The same where each rank reads the whole graph.
+        fits: Whether the memory is there, for training and before.
     """
 
     machines: int
@@ -103,6 +113,8 @@ class Need:
     compute: float
     exchange: float
     halo: float
+    reading: float
+    reading_whole: float
     fits: bool
 
     @property
@@ -176,6 +188,12 @@ def need(
     sums = 2 * _FLOAT * weights / speeds.link + 2 * speeds.latency if several else 0.0
     moved = products * (halo * size / speeds.link + speeds.latency) if halo else 0.0
     found = states + graph + features + weight_bytes
+    # Edges that join two ranks are in both shards: with the halo's nodes come their edges.
+    shared = 1 + halo / nodes if several and not batches else 1.0
+    reading = features + min(edges * shared, work.edges) * _MAKING_BYTES
+    reading_whole = reading
+    if several:
+        reading_whole += _LISTED_BYTES * work.edges + features * (machines - 1)
     free = available_bytes() if memory is None else memory
     return Need(
         machines=machines,
@@ -188,7 +206,9 @@ def need(
         compute=gathered + dense + outside + copied,
         exchange=sums + moved,
         halo=halo,
-        fits=found <= free,
+        reading=reading,
+        reading_whole=reading_whole,
+        fits=max(found, reading) <= free,
     )
 
 
@@ -216,13 +236,14 @@ def machines_needed(
     return full if full.fits else of(low)
 
 
-def measure_speeds(link: float | None = None, latency: float = 1e-4) -> Speeds:
+def measure_speeds(link: float | None = None, latency: float | None = None) -> Speeds:
     """Measures this machine for about a second.
 
     Args:
         link: Bytes per second between two ranks, where they are not on this machine: a link of 10
-            Gbit/s has 1.25e9 at most. By default a copy between two sockets of this machine.
-        latency: Seconds of the smallest exchange.
+            Gbit/s has 1.25e9 at most. By default what two ranks of this machine exchange.
+        latency: Seconds of the smallest exchange; by default that of two ranks of this machine,
+            which those of two machines exceed.
     """
     generator = torch.Generator().manual_seed(0)
     nodes, degree, width = 50_000, 10, 32
@@ -235,9 +256,11 @@ def measure_speeds(link: float | None = None, latency: float = 1e-4) -> Speeds:
     large = torch.randn(2**23)
     other = torch.empty_like(large)
     copied = 2 * large.numel() * large.element_size() / _best(lambda: other.copy_(large))
-    between = socket_speed() if link is None else link
+    if link is None or latency is None:
+        here = measure_exchange()
+        link, latency = here[0] if link is None else link, here[1] if latency is None else latency
     threads = min(torch.get_num_threads(), available_cores())
-    return Speeds(gathered, dense, copied, between, latency, threads)
+    return Speeds(gathered, dense, copied, link, latency, threads)
 
 
 def _best(call: object, times: int = 5) -> float:
@@ -252,30 +275,42 @@ def _best(call: object, times: int = 5) -> float:
     return min(found)
 
 
-def socket_speed(size: int = 2**25) -> float:
-    """Bytes per second from one thread of this process to another, through a socket."""
-    import socket
-    import threading
+def measure_exchange(size: int = 2**22, times: int = 50) -> tuple[float, float]:
+    """Bytes per second and seconds at least of an exchange between two ranks of this machine.
 
-    server = socket.create_server(("127.0.0.1", 0))
+    The ranks are threads with a gloo group each, which talk through sockets as processes do.
 
-    def send() -> None:
-        with socket.create_connection(server.getsockname()) as there:
-            there.sendall(bytes(size))
+    Args:
+        size: Numbers of a large exchange.
+        times: Small exchanges, of which the median counts.
+    """
+    store, limit = HashStore(), timedelta(seconds=30)
+    seconds: dict[int, float] = {}
 
-    def receive() -> None:
-        thread = threading.Thread(target=send)
+    def work(rank: int) -> None:
+        group = dist.ProcessGroupGloo(PrefixStore("plan", store), rank, 2, limit)
+
+        def exchange(rows: Tensor, into: Tensor) -> float:
+            started = time.perf_counter()
+            group.alltoall_base(into, rows, [], [], dist.AllToAllOptions()).wait()  # type: ignore[attr-defined]
+            return time.perf_counter() - started
+
+        small, large = torch.zeros(2, 1), torch.zeros(size)
+        exchange(small, torch.empty_like(small))
+        found = [exchange(small, torch.empty_like(small)) for _ in range(times)]
+        into = torch.zeros(size)
+        taken = min(exchange(large, into) for _ in range(3))
+        if rank == 0:
+            seconds[0], seconds[1] = taken, statistics.median(found)
+
+    threads = [threading.Thread(target=work, args=(rank,)) for rank in (0, 1)]
+    for thread in threads:
         thread.start()
-        here, _ = server.accept()
-        with here:
-            while here.recv(2**20):
-                pass
+    for thread in threads:
         thread.join()
-
-    try:
-        return size / _best(receive, 3)
-    finally:
-        server.close()
+    if len(seconds) < 2:
+        raise RuntimeError("two ranks of this machine cannot connect; give --link and --latency")
+    return size * _FLOAT / 2 / seconds[0], seconds[1]  # half of it stays where it is
 
 
 def halo_share_of(edge_index: Tensor, owner: Tensor, parts: int) -> float:

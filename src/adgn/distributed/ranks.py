@@ -21,6 +21,7 @@ from torch._C._distributed_c10d import PrefixStore, Store
 from adgn.distributed.errors import LostRankError, RankError
 
 DEFAULT_TIMEOUT = 300.0
+DEFAULT_PREPARE_TIMEOUT = 3600.0
 _POLL_SECONDS = 0.02
 _BEAT_SECONDS = 0.5
 _SILENCE_SECONDS = 3.0  # without a sign of life a rank is taken for lost, once an exchange failed
@@ -64,6 +65,9 @@ class Ranks:
     def agree(self, facts: Mapping[str, str]) -> None:
         """Raises on every rank where one of these is not the same on all of them."""
 
+    def doing(self, what: str) -> None:
+        """Says what this rank is at, `"reading the data"`, to those that wait for it."""
+
     @contextmanager
     def telling(self) -> Iterator[None]:
         """An error in here is told to the other ranks, which then end with it as the reason."""
@@ -79,6 +83,8 @@ class ProcessRanks(Ranks):
         size: How many there are.
         device: What it computes on: exchanges go by NCCL between GPUs, by gloo elsewhere.
         timeout: Seconds that a rank waits for the others in an exchange.
+        prepare_timeout: Seconds that it waits for a rank that is alive and prepares something, such
+            as data, without a word of how far it is (`doing`).
         watch: Asked while waiting for others: why one of them is lost, or `None`. It is for a
             process that started the others and sees them end.
         joined: Whether `torch.distributed` was set up already, as Ray does.
@@ -94,19 +100,23 @@ class ProcessRanks(Ranks):
         *,
         device: torch.device | str = "cpu",
         timeout: float = DEFAULT_TIMEOUT,
+        prepare_timeout: float = DEFAULT_PREPARE_TIMEOUT,
         watch: Watch | None = None,
         joined: bool = False,
     ) -> None:
         if not 0 <= rank < size:
             raise RankError(f"rank={rank} is not there among {size}; ranks count from 0")
-        if not timeout > 0:
-            raise RankError(f"timeout={timeout} is not valid; give seconds above 0")
+        for name, value in (("timeout", timeout), ("prepare_timeout", prepare_timeout)):
+            if not value > 0:
+                raise RankError(f"{name}={value} is not valid; give seconds above 0")
         self.rank, self.size = rank, size
         self.device = torch.device(device)
         if self.device.type == "cuda":
             torch.cuda.set_device(self.device)  # what a plain "cuda" means from here on
         self.timeout = timeout
+        self.prepare_timeout = prepare_timeout
         self._watch = watch
+        self._doing = (0, "starting")
         self._store = PrefixStore(_PREFIX, store)
         self._end = threading.Event()
         self._rounds = 0
@@ -224,7 +234,7 @@ class ProcessRanks(Ranks):
     # What ranks say of themselves.
 
     def agree(self, facts: Mapping[str, str]) -> None:
-        """See `Ranks`. It waits as long as all others show signs of life."""
+        """See `Ranks`. It waits while all others are alive and say how far they are."""
         self._rounds += 1
         key = f"facts{self._rounds}"
         self._set(key, json.dumps(dict(facts)))
@@ -237,6 +247,10 @@ class ProcessRanks(Ranks):
                         f"ranks differ in {name}: rank 0 has {own}, rank {rank} {other}; give all "
                         "ranks the same"
                     )
+
+    def doing(self, what: str) -> None:
+        """See `Ranks`."""
+        self._doing = (self._doing[0] + 1, what)
 
     @contextmanager
     def telling(self) -> Iterator[None]:
@@ -269,10 +283,11 @@ class ProcessRanks(Ranks):
         with suppress(RuntimeError):  # the store is gone: so is who holds it
             while not self._end.wait(_BEAT_SECONDS if number else 0):
                 number += 1
-                self._set("beat", str(number))
+                turn, what = self._doing
+                self._set("beat", f"{number}/{turn}/{what}")
 
     def _await(self, key: str, what: str, limit: float | None = None) -> list[str]:
-        """What all ranks have said, waited for as long as those that have not are alive."""
+        """What all ranks have said, waited for while those that have not are alive and at work."""
         signs = _Signs(self)
         started = time.monotonic()
         while True:
@@ -283,6 +298,7 @@ class ProcessRanks(Ranks):
                     return [text for text in found if text is not None]
                 reason = self._known_reason()
                 silent = signs.silent(missing)
+                still = signs.still(missing)
             except RuntimeError as error:
                 raise LostRankError(
                     f"rank {self.rank} cannot reach the store that ranks meet at; the process "
@@ -291,6 +307,12 @@ class ProcessRanks(Ranks):
             waited = time.monotonic() - started
             if reason is None and silent and silent[1] > self.timeout:
                 reason = f"no sign of life from rank {silent[0]} for {silent[1]:.0f} s"
+            if reason is None and still and still[1] > self.prepare_timeout:
+                reason = (
+                    f"rank {still[0]} is alive, but has been {still[2]} for {still[1]:.0f} s "
+                    "without a word; if it is at work and does not hang, give a longer "
+                    f"--prepare-timeout (now {self.prepare_timeout:g})"
+                )
             if reason is None and limit is not None and waited > limit:
                 reason = f"rank {missing[0]} was not there within {limit:g} s"
             if reason is not None:
@@ -337,27 +359,35 @@ class ProcessRanks(Ranks):
 
 
 class _Signs:
-    """When other ranks last gave a sign of life, as seen from here."""
+    """When other ranks last gave a sign of life, and of work, as seen from here."""
 
     def __init__(self, ranks: ProcessRanks) -> None:
         self._ranks = ranks
-        self._last: dict[int, tuple[str | None, float]] = {}
+        self._beats: dict[int, tuple[str, float]] = {}
+        self._turns: dict[int, tuple[str, float]] = {}
         self._moved: set[int] = set()
 
     def silent(self, ranks: Sequence[int]) -> tuple[int, float] | None:
         """The one of these that was silent for longest, and for how many seconds."""
-        now, longest = time.monotonic(), None
+        now = time.monotonic()
         for rank in ranks:
-            beat = self._ranks._get("beat", rank)
-            before = self._last.get(rank)
+            beat, _, turn = (self._ranks._get("beat", rank) or "").partition("/")
+            before = self._beats.get(rank)
             if before is None or before[0] != beat:
                 if before is not None:
                     self._moved.add(rank)
-                self._last[rank] = (beat, now)
-            silence = now - self._last[rank][1]
-            if longest is None or silence > longest[1]:
-                longest = (rank, silence)
-        return longest
+                self._beats[rank] = (beat, now)
+            if rank not in self._turns or self._turns[rank][0] != turn:
+                self._turns[rank] = (turn, now)
+        return max(((r, now - self._beats[r][1]) for r in ranks), key=lambda x: x[1], default=None)
+
+    def still(self, ranks: Sequence[int]) -> tuple[int, float, str] | None:
+        """The one at the same thing for longest, as `silent` last saw it: seconds, and at what."""
+        if not ranks:
+            return None
+        rank = min(ranks, key=lambda one: self._turns[one][1])
+        turn, since = self._turns[rank]
+        return rank, time.monotonic() - since, turn.partition("/")[2] or "starting"
 
     def moved(self, rank: int) -> bool:
         """Whether a rank gave a sign of life since this was made."""

@@ -3,6 +3,7 @@
 Self loops, weights and normalisation on the way from edges to an operator are `EdgeLayout`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, cast, get_args
 
@@ -31,6 +32,8 @@ Normalization = Literal["none", "mean", "sym", "laplacian", "skew", "loops", "gc
 NORMALIZATIONS: tuple[Normalization, ...] = get_args(Normalization)
 # The weight of the self loop of a node without one, where each node has an entry for its own state.
 SELF_LOOP_WEIGHT = {"loops": 1.0, "gcn": 1.0, "gcn-improved": 2.0, "laplacian": 0.0}
+# Of weights that are an operator already these are made; all others are these weights as they are.
+MADE_FROM_OPERATORS: tuple[Normalization, ...] = ("laplacian", "skew")
 SPARSE_LAYOUTS = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc)
 
 # A [2, E] edge list, PyG's EdgeIndex (a Tensor too), a torch sparse matrix, an operator or two of
@@ -44,6 +47,12 @@ Adjacency: TypeAlias = Union[
     PartitionedGraph,
     PartitionedOperator,
 ]
+Degrees: TypeAlias = Callable[[Tensor], Tensor]
+
+
+def for_weights(normalization: Normalization, normalized: bool) -> Normalization:
+    """What is left to do with weights that may be an operator already."""
+    return "none" if normalized and normalization not in MADE_FROM_OPERATORS else normalization
 
 
 def graph_operator(
@@ -389,15 +398,22 @@ class EdgeLayout:
         assert order is not None
         return replace(self, pattern=pattern, slot=order.index_select(0, self.slot))
 
-    def operator(self, edge_weight: Tensor | None, dtype: torch.dtype) -> SparseOperator:
-        """The operator with these weights (all ones for `None`)."""
+    def operator(
+        self, edge_weight: Tensor | None, dtype: torch.dtype, degrees: Degrees | None = None
+    ) -> SparseOperator:
+        """The operator with these weights (all ones for `None`).
+
+        `degrees` is told the sums of rows, and says what to divide by: those of the whole graph,
+        where the edges are a part of it.
+        """
         entries = self._entry_weights(edge_weight, dtype)
         row, col = self.pattern.csr.row.long(), self.pattern.csr.col.long()
+        count = self.pattern.shape[0]
         if self.normalization == "skew":
             edges = self.slot[: entries.numel()]
-            entries = skew_entries(entries, row[edges], col[edges], self.pattern.shape[0])
+            entries = skew_entries(entries, row[edges], col[edges], count, degrees=degrees)
         value = entries.new_zeros(self.pattern.csr.col.numel()).index_add(0, self.slot, entries)
-        value = normalized(value, row, col, self.pattern.shape[0], self.normalization)
+        value = normalized(value, row, col, count, self.normalization, degrees=degrees)
         return SparseOperator(self.pattern, value)
 
     def _entry_weights(self, edge_weight: Tensor | None, dtype: torch.dtype) -> Tensor:
@@ -428,6 +444,7 @@ def normalized(
     *,
     check: bool = True,
     own: Tensor | None = None,
+    degrees: Degrees | None = None,
 ) -> Tensor:
     r"""The normalised entries: $a_{uj} / d_u$ for `"mean"`, $\hat{d}_u^{-1/2} \hat{d}_j^{-1/2}
     a_{uj}$ for `"gcn"` and `"sym"`, with $d$ the row sums; a row whose sum is zero becomes zero.
@@ -437,6 +454,8 @@ def normalized(
     if normalization in ("none", "loops", "skew"):
         return value
     degree = value.new_zeros(num_nodes).index_add(0, row, value)
+    if degrees is not None:
+        degree = degrees(degree)
     if normalization == "laplacian":
         return torch.where(row == col if own is None else own, degree[row], 0.0) - value
     if check:
@@ -452,18 +471,27 @@ def normalized(
 
 
 def skew_entries(
-    value: Tensor, row: Tensor, col: Tensor, num_nodes: int, *, check: bool = True
+    value: Tensor,
+    row: Tensor,
+    col: Tensor,
+    num_nodes: int,
+    *,
+    check: bool = True,
+    degrees: Degrees | None = None,
 ) -> Tensor:
     r"""The entries of $\tilde{\mathbf{A}}$, and then those of $-\tilde{\mathbf{A}}^\top$."""
-    mean = normalized(value, row, col, num_nodes, "mean", check=check)
+    mean = normalized(value, row, col, num_nodes, "mean", check=check, degrees=degrees)
     return torch.cat([mean, -mean])
 
 
-def check_degree(degree: Tensor, normalization: Normalization) -> None:
-    """Raises where the weights that come into a node have a negative sum."""
+def check_degree(
+    degree: Tensor, normalization: Normalization, number: Tensor | None = None
+) -> None:
+    """Raises where the weights that come into a node, by its `number`, have a negative sum."""
     if bool((degree < 0).any()):
-        node = int((degree < 0).nonzero()[0])
+        place = int((degree < 0).nonzero()[0])
+        node = place if number is None else int(number[place])
         raise ValueError(
-            f"edge_weight gives node {node} the degree {float(degree[node]):.6g}; {normalization} "
+            f"edge_weight gives node {node} the degree {float(degree[place]):.6g}; {normalization} "
             "normalisation needs degrees that are not negative: use another, such as 'none'"
         )

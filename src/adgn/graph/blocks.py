@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable
 import torch
 from torch import Tensor
 
-from adgn.graph.adjacency import Normalization, graph_operator
+from adgn.graph.adjacency import Normalization, for_weights, graph_operator
 from adgn.graph.checks import check_edge_index, check_edge_weight, check_same_place
 from adgn.graph.direction import OperatorDirection
 from adgn.graph.native import calls
@@ -17,8 +17,6 @@ from adgn.graph.operator import (
     lazy_property,
     outside_transforms,
 )
-
-_MADE_FROM_OPERATORS = ("laplacian", "skew")
 
 
 class GraphBlocks:
@@ -98,8 +96,7 @@ class GraphBlocks:
         direction: OperatorDirection = "in",
     ) -> SparseOperator:
         """The operator of all graphs together."""
-        if self.normalized and normalization not in _MADE_FROM_OPERATORS:
-            normalization = "none"
+        normalization = for_weights(normalization, self.normalized)
 
         def build() -> SparseOperator:
             return graph_operator(

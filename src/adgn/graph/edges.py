@@ -57,6 +57,25 @@ def edge_list(edge_index: Adjacency, num_nodes: int, like: Tensor) -> Tensor:
     return plain_edges(given, num_nodes) if built is None else built
 
 
+def weighted_edges(
+    edge_index: Adjacency, edge_weight: Tensor | None, num_nodes: int, like: Tensor
+) -> tuple[Tensor, Tensor | None, bool]:
+    """Edges `[2, E]` and weights of a graph, and whether the weights are an operator already.
+
+    Example:
+        >>> matrix = torch.tensor([[0.0, 0.0], [4.0, 0.0]]).to_sparse_csr()  # 0 → 1
+        >>> edges, weight, normalized = weighted_edges(matrix, None, 2, like=torch.zeros(2, 1))
+        >>> edges.tolist(), weight.tolist(), normalized
+        ([[0], [1]], [4.0], False)
+    """
+    edges = edge_list(edge_index, num_nodes, like)
+    if isinstance(edge_index, SelectedGraphs):
+        return edges, edge_index.edge_weight, edge_index.blocks.normalized
+    if isinstance(edge_index, Tensor) and edge_index.layout in SPARSE_LAYOUTS:
+        return edges, entries(edge_index)[2], False
+    return edges, edge_weight, False
+
+
 def turned_edges(
     edges: Tensor, edge_attr: Tensor, num_nodes: int, direction: OperatorDirection
 ) -> tuple[Tensor, Tensor]:

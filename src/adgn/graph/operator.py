@@ -111,6 +111,23 @@ class CSR:
     col: Tensor
     shape: tuple[int, int]
 
+    @classmethod
+    def from_entries(cls, row: Tensor, col: Tensor, shape: tuple[int, int]) -> tuple["CSR", Tensor]:
+        """Entries sorted, repeated ones merged, and for each entry its slot."""
+        library = native_library()
+        found = None if library is None else calls.sort_entries(library, row, col, shape)
+        if found is not None:
+            rowptr, sorted_col, slot = found
+            return cls(rowptr, sorted_col, shape), slot
+        check_entries(row, col, shape)
+        rows, columns = shape
+        key = row.long() * columns + col.long()
+        unique, slot = torch.unique(key, sorted=True, return_inverse=True)
+        row, col = unique // max(columns, 1), unique % max(columns, 1)
+        small = max(rows, columns, row.numel()) <= _INT32_LIMIT
+        dtype = torch.int32 if small else torch.int64
+        return cls(_pointers(row, rows, dtype), col.to(dtype), shape), slot
+
     @lazy_property
     def row(self) -> Tensor:
         """The row of each slot, `[slots]`."""
@@ -156,27 +173,21 @@ class SparsePattern:
         cls, row: Tensor, col: Tensor, shape: tuple[int, int]
     ) -> tuple["SparsePattern", Tensor]:
         """The pattern of entries, repeated ones merged, and for each entry its slot in it."""
+        csr, slot = CSR.from_entries(row, col, shape)
+        return cls.from_csr(csr), slot
+
+    @classmethod
+    def from_csr(cls, csr: CSR) -> "SparsePattern":
+        """The pattern of a matrix, with its transpose."""
         library = native_library()
-        found = None if library is None else calls.sort_entries(library, row, col, shape)
-        if library is not None and found is not None:
-            rowptr, sorted_col, slot = found
-            csr = CSR(rowptr, sorted_col, shape)
-            rowptr, sorted_col, order = calls.transpose(library, rowptr, sorted_col, shape)
-            transposed = CSR(rowptr, sorted_col, (shape[1], shape[0]))
-            return cls._with_transpose(csr, transposed, order), slot
-        check_entries(row, col, shape)
-        rows, columns = shape
-        key = row.long() * columns + col.long()
-        unique, slot = torch.unique(key, sorted=True, return_inverse=True)
-        row, col = unique // max(columns, 1), unique % max(columns, 1)
-        small = max(rows, columns, row.numel()) <= _INT32_LIMIT
-        dtype = torch.int32 if small else torch.int64
-        csr = CSR(_pointers(row, rows, dtype), col.to(dtype), shape)
-        to_transposed = torch.argsort(col, stable=True)
-        transposed = CSR(
-            _pointers(col, columns, dtype), row[to_transposed].to(dtype), (columns, rows)
-        )
-        return cls._with_transpose(csr, transposed, to_transposed), slot
+        turned = (csr.shape[1], csr.shape[0])
+        if library is not None and calls.unsupported_pattern_reason(csr) is None:
+            rowptr, sorted_col, order = calls.transpose(library, csr.rowptr, csr.col, csr.shape)
+            return cls._with_transpose(csr, CSR(rowptr, sorted_col, turned), order)
+        col, dtype = csr.col.long(), csr.col.dtype
+        order = torch.argsort(col, stable=True)
+        transposed = CSR(_pointers(col, csr.shape[1], dtype), csr.row[order], turned)
+        return cls._with_transpose(csr, transposed, order)
 
     @classmethod
     def _with_transpose(cls, csr: CSR, transposed: CSR, order: Tensor) -> "SparsePattern":

@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 import torch
 from torch import Tensor
 
+from adgn.graph.checks import check_edge_weight
 from adgn.graph.kernels import columns_first, csr_matmul
-from adgn.graph.operator import SparseOperator, SparsePattern, lazy_property
+from adgn.graph.operator import CSR, SparseOperator, SparsePattern, lazy_property
+from adgn.graph.parts import GraphPart
 
 if TYPE_CHECKING:
-    from adgn.graph.adjacency import Adjacency, Normalization
+    from adgn.graph.adjacency import Normalization
     from adgn.graph.direction import OperatorDirection
 
+_INT32_LIMIT = 2**31 - 1
 Received = Callable[[], Tensor]
 
 
@@ -51,6 +54,35 @@ class Halo:
     def size(self) -> int:
         """The rows that come in for one product."""
         return sum(self.into)
+
+
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """Entries with their values, without a transpose: what a kernel needs for one way."""
+
+    csr: CSR
+    value: Tensor
+
+    def appended(self, row: Tensor, col: Tensor, value: Tensor, columns: int) -> "Matrix":
+        """The matrix with `columns` more columns and entries in these, counted from the first."""
+        csr = self.csr
+        (rows, before), old, new = csr.shape, csr.col.numel(), row.numel()
+        order = torch.argsort(row, stable=True)
+        row = row[order]
+        added = torch.bincount(row, minlength=rows)
+        # How far entries move: by those that are added to the rows before theirs.
+        move = torch.zeros(old + 1, dtype=torch.long, device=row.device)
+        move.index_add_(0, csr.rowptr[1:].long(), added)
+        place = move[:-1].cumsum_(0).add_(torch.arange(old, device=row.device))
+        behind = csr.rowptr[row + 1] + torch.arange(new, device=row.device)
+        dtype = torch.int32 if old + new <= _INT32_LIMIT else torch.int64
+        merged = torch.empty(old + new, dtype=dtype, device=row.device)
+        merged[place], merged[behind] = csr.col.to(dtype), (col[order] + before).to(dtype)
+        values = value.new_empty(old + new)
+        values[place], values[behind] = self.value, value[order]
+        rowptr = csr.rowptr.long()
+        rowptr[1:] += added.cumsum(0)
+        return Matrix(CSR(rowptr.to(dtype), merged, (rows, before + columns)), values)
 
 
 class PartitionedOperator:
@@ -109,30 +141,20 @@ class PartitionedOperator:
         return columns_first(x, self.shape[0], self._backward)
 
     @lazy_property
-    def reaching(self) -> SparseOperator:
+    def reaching(self) -> "Matrix":
         """`[n, n + halo]`: what multiplies own states with those of the halo below them."""
-        row, col = self.own.places
         border_row, border_col = self.border.places
-        count = self.shape[0]
-        return _operator(
-            torch.cat([row, self.border_rows[border_row]]),
-            torch.cat([col, border_col + count]),
-            torch.cat([self.own.value, self.border.value]),
-            (count, count + self.halo.size),
-        )
+        own = Matrix(self.own.pattern.csr, self.own.value)
+        row, size = self.border_rows[border_row], self.halo.size
+        return own.appended(row, border_col, self.border.value, size)
 
     @lazy_property
-    def collecting(self) -> SparseOperator:
+    def collecting(self) -> "Matrix":
         """`[n, n + sent]`: the transpose of the own part, and a sum of what others send back."""
-        row, col = self.own.places
-        count, sent = self.shape[0], self.halo.sent
-        places = torch.arange(count, count + sent.numel(), device=sent.device)
-        return _operator(
-            torch.cat([col, sent]),
-            torch.cat([row, places]),
-            torch.cat([self.own.value, self.own.value.new_ones(sent.numel())]),
-            (count, count + sent.numel()),
-        )
+        own = Matrix(self.own.pattern.transposed, self.own.transposed_value)
+        sent, count = self.halo.sent, self.halo.sent.numel()
+        places = torch.arange(count, device=sent.device)
+        return own.appended(sent, places, self.own.value.new_ones(count), count)
 
     def halo_of(self, x: Tensor) -> Tensor:
         """The states of the halo, `[halo, channels]`, without a gradient."""
@@ -218,50 +240,46 @@ class _Product(torch.autograd.Function):
 class PartitionedGraph:
     """The part of a graph that belongs to one rank; layers take it in place of `edge_index`.
 
-    Operators are made as for the whole graph, with its degrees, and this rank's rows are kept of
-    each. All ranks ask for the same ones, for they run the same network.
+    An operator is made from the edges of own nodes alone. Degrees of neighbours, which some
+    operators divide by, come from their owners. All ranks ask for the same operators, in the same
+    order, for they run the same network.
 
     Args:
-        graph: The whole graph.
-        edge_weight: `[E]`, or `None`.
-        owner: `[N]`; the rank of each node.
-        rank: This rank.
-        size: How many ranks there are.
-        exchange: How rows are exchanged with the others.
+        part: What this rank has of the graph.
+        exchange: How rows are exchanged with the others; `None` where nothing is multiplied, or no
+            edge joins two ranks.
 
     Attributes:
         nodes: `[n]`; the numbers of the nodes of this rank, ascending.
 
     Example:
+        >>> from adgn.graph.parts import cut_part
         >>> path = torch.tensor([[0, 1], [1, 2]])  # 0 → 1 → 2
-        >>> part = PartitionedGraph(path, None, torch.zeros(3), rank=0, size=1, exchange=None)
+        >>> part = PartitionedGraph(cut_part(path, None, torch.zeros(3), 0, 1), exchange=None)
         >>> operator = part.operator("none", torch.float32)
         >>> (operator @ torch.tensor([[1.0], [2.0], [3.0]])).flatten().tolist()
         [0.0, 1.0, 2.0]
     """
 
-    def __init__(
-        self,
-        graph: "Adjacency",
-        edge_weight: Tensor | None,
-        owner: Tensor,
-        rank: int,
-        size: int,
-        exchange: Exchange | None,
-    ) -> None:
-        self.graph, self.edge_weight = graph, edge_weight
-        self.owner, self.rank = owner.long(), rank
-        self.ranks = size
+    def __init__(self, part: GraphPart, exchange: Exchange | None) -> None:
+        self.part = part
         self.exchange = exchange
-        self.nodes = (self.owner == rank).nonzero().view(-1)
-        self._place = torch.full_like(self.owner, -1)
-        self._place[self.nodes] = torch.arange(self.nodes.numel(), device=owner.device)
+        self._places = part.own.nonzero().view(-1)  # of own nodes among those of the part
+        self.nodes = part.number[self._places]
         self._operators: dict[Hashable, PartitionedOperator] = {}
 
     @property
     def num_nodes(self) -> int:
         """The nodes of this rank."""
         return self.nodes.numel()
+
+    def rows_of(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
+        """Which of some nodes, by number, are this rank's (a mask), and their rows here."""
+        if not self.num_nodes:
+            return torch.zeros_like(nodes, dtype=torch.bool), nodes.new_empty(0)
+        row = torch.searchsorted(self.nodes, nodes).clamp_max_(self.num_nodes - 1)
+        mine = self.nodes[row] == nodes
+        return mine, row[mine]
 
     def operator(
         self,
@@ -270,50 +288,120 @@ class PartitionedGraph:
         direction: "OperatorDirection" = "in",
     ) -> PartitionedOperator:
         """This rank's rows of an operator, made when first asked for."""
-        from adgn.graph.adjacency import graph_operator
+        from adgn.graph.adjacency import for_weights
 
-        key = (normalization, dtype, direction)
+        kind = for_weights(normalization, self.part.normalized)
+        key = (kind, dtype, direction)
         if key not in self._operators:
-            like = torch.empty(0, dtype=dtype, device=self.owner.device)
-            whole = graph_operator(
-                self.graph,
-                self.edge_weight,
-                num_nodes=self.owner.numel(),
-                normalization=normalization,
-                direction=direction,
-                like=like,
-            )
-            self._operators[key] = self._rows_of(whole)
+            self._operators[key] = self._made(kind, dtype, direction)
         return self._operators[key]
 
-    def _rows_of(self, whole: SparseOperator) -> PartitionedOperator:
-        row, col = whole.places
-        owner, place, count = self.owner, self._place, self.num_nodes
-        row_owner, col_owner = owner[row], owner[col]
-        cut = row_owner != col_owner
-        mine = row_owner == self.rank
-        inside = (mine & ~cut).nonzero().view(-1)
-        own = _operator(place[row[inside]], place[col[inside]], whole.value[inside], (count, count))
+    def _made(
+        self, normalization: "Normalization", dtype: torch.dtype, direction: "OperatorDirection"
+    ) -> PartitionedOperator:
+        from adgn.graph.adjacency import EdgeLayout, check_degree
+
+        part = self.part
+        source, target = part.edge_index.long()
+        if part.edge_weight is not None:
+            like = torch.empty(0, dtype=dtype, device=source.device)
+            check_edge_weight(part.edge_weight, source.numel(), like)
+        layout = EdgeLayout.build(source, target, part.number.numel(), normalization, direction)
+        del source, target
+        rows = _Rows.of(part, layout.pattern.csr, self._places)
+
+        def of_all_ranks(degree: Tensor) -> Tensor:
+            """Degrees of own nodes, which are whole here, and from their owners of the halo."""
+            found = torch.ones_like(degree)
+            found[self._places] = own = degree[self._places]
+            if rows.halo.exchanged:
+                assert self.exchange is not None
+                sent = own[rows.halo.sent].view(-1, 1)
+                coming = self.exchange.send(sent, rows.halo.out, rows.halo.into)()
+                found[rows.halo_places] = coming.view(-1)
+            if normalization != "laplacian":
+                kind: Normalization = "mean" if normalization == "skew" else normalization
+                check_degree(found, kind, part.number)
+            return found
+
+        value = layout.operator(part.edge_weight, dtype, of_all_ranks).value
+        del layout
+        return rows.operator(value, self.exchange)
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Where the rows of own nodes are in an operator of a rank's part of a graph.
+
+    Attributes:
+        csr: The operator's entries.
+        here: `[n]`; the rows of own nodes, -1 for others.
+        count: How many own nodes there are.
+        inside: `[entries]`; whether an entry is in an own row and an own column.
+        border: The slots of own rows in columns of the halo, and their row and column there.
+        border_rows: `[b]`; the own rows that have some of these.
+        halo: What is sent.
+        halo_places: `[halo]`; the places of the halo among the nodes of the part.
+    """
+
+    csr: CSR
+    here: Tensor
+    count: int
+    inside: Tensor
+    border: tuple[Tensor, Tensor, Tensor]
+    border_rows: Tensor
+    halo: Halo
+    halo_places: Tensor
+
+    @classmethod
+    def of(cls, part: GraphPart, csr: CSR, places: Tensor) -> "_Rows":
+        owner, own, row, col = part.owner.long(), part.own, csr.row, csr.col
+        nodes, count = max(1, owner.numel()), places.numel()
+        here = torch.full((owner.numel(),), -1, dtype=col.dtype, device=owner.device)
+        here[places] = torch.arange(count, dtype=col.dtype, device=owner.device)
+        # With `index_select`: it takes 32-bit numbers as they are.
+        mine, my_column = own.index_select(0, row), own.index_select(0, col)
         # By owner and then by number, which is the order in which owners send them.
-        outside = (mine & cut).nonzero().view(-1)
-        nodes = owner.numel()
-        keys, column = torch.unique(col_owner[outside] * nodes + col[outside], return_inverse=True)
-        border_rows, border_row = torch.unique(place[row[outside]], return_inverse=True)
-        shape = (border_rows.numel(), keys.numel())
-        border = _operator(border_row, column, whole.value[outside], shape)
-        asked = ((col_owner == self.rank) & cut).nonzero().view(-1)
-        wanted = torch.unique(row_owner[asked] * nodes + col[asked])
+        outside = (mine & ~my_column).nonzero().view(-1)
+        ends = col[outside].long()
+        keys, column = torch.unique(owner[ends] * nodes + ends, return_inverse=True)
+        rows_there = here[row[outside].long()].long()
+        border_rows, border_row = torch.unique(rows_there, return_inverse=True)
+        asked = (my_column & ~mine).nonzero().view(-1)
+        wanted = torch.unique(owner[row[asked].long()] * nodes + col[asked].long())
         halo = Halo(
-            sent=place[wanted % nodes] if nodes else wanted,
-            out=torch.bincount(wanted // max(nodes, 1), minlength=self.ranks).tolist(),
-            into=torch.bincount(keys // max(nodes, 1), minlength=self.ranks).tolist(),
-            exchanged=bool(cut.any()),
+            sent=here[wanted % nodes].long(),
+            out=torch.bincount(wanted // nodes, minlength=part.size).tolist(),
+            into=torch.bincount(keys // nodes, minlength=part.size).tolist(),
+            exchanged=part.spread,
         )
-        return PartitionedOperator(own, border, border_rows, halo, self.exchange)  # type: ignore[arg-type]
+        inside = mine & my_column
+        border = (outside, border_row, column)
+        return cls(csr, here, count, inside, border, border_rows, halo, keys % nodes)
 
+    def operator(self, value: Tensor, exchange: Exchange | None) -> PartitionedOperator:
+        """The rows with the values of the operator."""
+        slots, row, col = self.border
+        shape = (self.border_rows.numel(), self.halo.size)
+        pattern, slot = SparsePattern.from_entries(row, col, shape)
+        ordered = value.new_empty(value[slots].numel())
+        ordered[slot.long()] = value[slots]  # each entry has a slot of its own
+        border = SparseOperator(pattern, ordered)
+        return PartitionedOperator(
+            self._own(value),
+            border,
+            self.border_rows,
+            self.halo,
+            exchange,  # type: ignore[arg-type]
+        )
 
-def _operator(row: Tensor, col: Tensor, value: Tensor, shape: tuple[int, int]) -> SparseOperator:
-    pattern, slot = SparsePattern.from_entries(row, col, shape)
-    ordered = value.new_empty(value.numel())
-    ordered[slot] = value  # each entry has a slot of its own
-    return SparseOperator(pattern, ordered)
+    def _own(self, value: Tensor) -> SparseOperator:
+        """Own rows and columns, which are in order already."""
+        slots = self.inside.nonzero().view(-1)
+        row = self.here.index_select(0, self.csr.row[slots])
+        rowptr = torch.zeros(self.count + 1, dtype=torch.long, device=row.device)
+        rowptr[1:] = torch.bincount(row, minlength=self.count).cumsum(0)
+        del row
+        col = self.here.index_select(0, self.csr.col[slots])
+        csr = CSR(rowptr.to(col.dtype), col, (self.count, self.count))
+        return SparseOperator(SparsePattern.from_csr(csr), value[slots])

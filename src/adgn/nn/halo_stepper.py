@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from torch import Tensor
 from torch.nn.functional import pad
 
-from adgn.graph import GraphOperator, PartitionedOperator, SparseOperator
+from adgn.graph import GraphOperator, PartitionedOperator
 from adgn.graph.native import calls
 from adgn.graph.native.library import Integration, NativeLibrary
 from adgn.graph.native.part_calls import backward_step, forward_step
+from adgn.graph.partitioned import Matrix
 from adgn.nn.base import KnownActivation
 from adgn.nn.integrators import EULER, Integrator
 from adgn.nn.steppers import Stepper, Weights, states_backwards
@@ -35,7 +36,7 @@ def halo_stepper(
     if x.dim() != 2 or calls.unsupported_reason(x, *operator.values, *weights.tensors()):
         return None
     for one in (operator.reaching, operator.collecting):
-        if calls.unsupported_pattern_reason(one.pattern.csr):
+        if calls.unsupported_pattern_reason(one.csr):
             return None
     return HaloStepper(operator, epsilon, activation, library)
 
@@ -109,10 +110,10 @@ class HaloStepper(Stepper):
             return r * active.index_select(0, rows)[:, :channels].bool()
         return r
 
-    def _problem(self, matrix: SparseOperator, weights: Weights, extra: int) -> Integration:
+    def _problem(self, matrix: Matrix, weights: Weights, extra: int) -> Integration:
         return calls.integration(
             self.library,
-            matrix.pattern.csr,
+            matrix.csr,
             calls.readable(matrix.value),
             *(weights.w_self, weights.w_neigh, weights.bias),
             None,

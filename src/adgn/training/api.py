@@ -14,7 +14,8 @@ import torch
 
 from adgn._util.environment import versions
 from adgn._version import __version__
-from adgn.distributed.partition import PartitionQuality
+from adgn.distributed.errors import RankError
+from adgn.distributed.partition import METHODS
 from adgn.distributed.ranks import ALONE, Ranks
 from adgn.graph import backend
 from adgn.nn import GraphNetwork
@@ -39,6 +40,7 @@ from adgn.training.objective import (
 )
 from adgn.training.run import Checkpointer, RunDirectory, RunResult, essential_settings
 from adgn.training.seeding import own_randomness, resolve_device
+from adgn.training.shards import read_shard
 from adgn.training.shares import check_network, share_data
 from adgn.training.tasks import Progress, TaskData, cached_data, task_entry, with_extra_scores
 from adgn.training.trainer import Callback, Trainer
@@ -52,7 +54,7 @@ class Prepared:
     data: TaskData
     model: GraphNetwork
     trainer: Trainer
-    quality: PartitionQuality | None = None  # of a graph that is spread over ranks
+    partition: str | bytes | None = None  # of a spread graph, on rank 0: its shards, or a file
 
     def scores(self, split: Split) -> Scores:
         """All scores of a split with the weights of now."""
@@ -93,7 +95,9 @@ def train(
         ranks: The processes that train together, each of which calls this with the same
             configuration (see `adgn.training.launch`). Rank 0 has the run directory.
         partition: How one graph is spread over ranks: `"metis"`, `"ldg"`, `"blocks"`, `"auto"`, or
-            a file that `adgn partition` wrote.
+            what `adgn partition` wrote: a file, or a folder with a shard of the data for each rank,
+            which is then all that a rank reads. Rank 0 decides. `"auto"` in a run that goes on with
+            as many ranks is what it had before.
         **sections: Settings on top: `loop={"max_epochs": 10}`, `seed=3`.
 
     Raises:
@@ -113,7 +117,8 @@ def train(
     """
     resolved = resolve_config(config, sections)
     resolve_device(resolved.device)  # before anything is loaded or written
-    check_run_memory(resolved, ranks=ranks.size)
+    if ranks.size == 1:
+        check_run_memory(resolved)
     if run_dir is None:
         if resume:
             raise RunError("resume=True needs a run_dir to go on from")
@@ -163,8 +168,9 @@ def resume(
     """
     directory = RunDirectory(run_dir)
     config = _config_on(directory, device)
-    with directory.missing_plugins_named():
-        check_run_memory(config, ranks=ranks.size)
+    if ranks.size == 1:
+        with directory.missing_plugins_named():
+            check_run_memory(config)
     with directory.lock():
         return _run(config, directory, callbacks, progress, True, ranks, partition)
 
@@ -209,8 +215,16 @@ def prepare(
     device = resolve_device(config.device)
     entry = task_entry(config.task.name)
     objective = resolve_objective(entry.objective)
-    key = (config.task.model_dump_json(), config.loop.batch_size, device)
-    data = cached_data(key, lambda: entry.build(config, device, progress))
+    partition, shards = _agreed(partition, ranks)
+    if ranks.size > 1:
+        check_run_memory(config, ranks=ranks.size, shards=shards)
+    ranks.doing("reading the data")
+    if shards:
+        data = read_shard(Path(partition), ranks, config.task, device)
+    else:
+        key = (config.task.model_dump_json(), config.loop.batch_size, device)
+        told = _told(progress, ranks)
+        data = cached_data(key, lambda: entry.build(config, device, told))
     if isinstance(data.train, PackedBatches | BlockBatches):
         # The data may come from a run with another seed.
         data = replace(data, train=data.train.with_seed(config.seed))
@@ -234,11 +248,13 @@ def prepare(
                 f"model.num_layers={config.model.num_layers} cannot be built; take fewer "
                 f"({str(error).partition(chr(10))[0]})"
             ) from error
-    shared = share_data(data, ranks, partition)
+    kept: str | bytes | None = partition if shards else None
     if ranks.size > 1:
         check_network(model, config.model.name, data)
+        if not shards:
+            shared = share_data(data, ranks, partition)
+            data, kept = shared.data, shared.partition
         ranks.agree({"first weights": sha256(bytes_of_state(model.state_dict()))})
-    data = shared.data
     mode = objective.modes[monitor]
     optimizer = build_optimizer(model.parameters(), config.optimizer, model.undecayed_parameters())
     stopping, loop = config.stopping, config.loop
@@ -259,7 +275,34 @@ def prepare(
         penalties=config.optimizer.penalties,
         ranks=ranks,
     )
-    return Prepared(config, data, model, trainer, shared.quality)
+    return Prepared(config, data, model, trainer, kept)
+
+
+def _told(progress: Progress | None, ranks: Ranks) -> Progress | None:
+    """Tells the other ranks too how far the data are, so that they wait."""
+    if ranks.size == 1:
+        return progress
+
+    def told(done: int, total: int) -> None:
+        ranks.doing(f"preparing the data ({done} of {total})")
+        if progress is not None:
+            progress(done, total)
+
+    return told
+
+
+def _agreed(partition: str, ranks: Ranks) -> tuple[str, bool]:
+    """The partition that rank 0 has, and whether it is a folder of shards, on all ranks."""
+    shards = partition not in METHODS and Path(partition).is_dir()
+    if ranks.size == 1:
+        if shards:
+            raise RankError(
+                f"partition={partition!r} is a folder of shards for several ranks, and there is "
+                "one process; give --workers, or leave it out"
+            )
+        return partition, False
+    told = json.loads(ranks.broadcast(json.dumps([partition, shards]).encode()))
+    return told[0], told[1]
 
 
 def _run(
@@ -274,6 +317,8 @@ def _run(
     with ranks.telling():
         _check_same(config, ranks)
         found = _found(config, directory, ranks)
+        if directory is not None:
+            partition = directory.partition_of(ranks.size, partition)
         prepared = prepare(
             config, callbacks=callbacks, progress=progress, ranks=ranks, partition=partition
         )
@@ -287,6 +332,7 @@ def _run(
             return _fit(prepared, None, evaluate_test)
         # Only now: a configuration that nothing can be made of must not be left in the directory.
         directory.begin(config)
+        directory.keep_partition(ranks.size, prepared.partition)
         checkpointer = Checkpointer(directory, config, state and state["metrics"])
         trainer.checkpointer = checkpointer
         with checkpointer.metrics:

@@ -313,27 +313,36 @@ class FullGraph:
 
     def part_of(self, part: PartitionedGraph, x: Tensor) -> "FullGraph":
         """What a rank has of it: its part of the graph, and the features of its nodes."""
-        batch, other = self._batch, copy(self)
+        batch = self._batch
+        if batch.y.dim() == 1 and batch.label_range[0] == -1 and not batch.y.is_floating_point():
+            batch = batch.keep(batch.y != -1)  # shares are those among all known rows
         assert batch.rows is not None
-        mine = part.owner[batch.rows] == part.rank
-        size = int(mine.sum())
+        mine, rows = part.rows_of(batch.rows)
+        size = rows.numel()
         weight = None
         if batch.weight is not None:
             # A part counts for its rows, and its shares for those that they have in the whole.
-            weight = batch.weight[mine] * (batch.size / max(size, 1))
-        other._batch = replace(
+            weight = batch.weight[mine] * (batch.rows.numel() / max(size, 1))
+        own = replace(
             batch,
             x=x,
             graph=part,
             y=batch.y[mine],
             size=size,
-            rows=torch.searchsorted(part.nodes, batch.rows[mine]),
+            rows=rows,
             nodes=None,  # ranks compute all their nodes: others wait for them
             weight=weight,
             edge_weight=None,
             node_id=part.nodes if batch.node_id is None else batch.node_id[part.nodes],
         )
-        return other
+        return FullGraph.of_batch(own)
+
+    @classmethod
+    def of_batch(cls, batch: LabelledBatch) -> "FullGraph":
+        """The source of this one batch; a rank's may have no row that is scored."""
+        made = cls.__new__(cls)
+        made._batch = batch
+        return made
 
 
 def graph_as_given(

@@ -20,7 +20,12 @@ from torch.distributed.rendezvous import rendezvous
 from adgn._util.environment import available_cores
 from adgn._util.processes import Answer, Worker
 from adgn.distributed.errors import RankError
-from adgn.distributed.ranks import DEFAULT_TIMEOUT, ProcessRanks, Ranks
+from adgn.distributed.ranks import (
+    DEFAULT_PREPARE_TIMEOUT,
+    DEFAULT_TIMEOUT,
+    ProcessRanks,
+    Ranks,
+)
 from adgn.training.api import train
 from adgn.training.config import TrainConfig, resolve_config
 from adgn.training.errors import Interrupted
@@ -30,13 +35,19 @@ _HOST = "127.0.0.1"
 _STOP_SECONDS = 10.0
 
 
-def check_counts(workers: int, threads: int | None, timeout: float) -> None:
+def check_counts(
+    workers: int,
+    threads: int | None,
+    timeout: float,
+    prepare_timeout: float = DEFAULT_PREPARE_TIMEOUT,
+) -> None:
     """Raises where there would be no rank, or none that could work."""
     for name, count in (("workers", workers), ("threads", threads)):
         if count is not None and count < 1:
             raise RankError(f"{name}={count} is not valid; give at least 1")
-    if not timeout > 0:
-        raise RankError(f"rank_timeout={timeout:g} is not valid; give seconds above 0")
+    for name, seconds in (("rank_timeout", timeout), ("prepare_timeout", prepare_timeout)):
+        if not seconds > 0:
+            raise RankError(f"{name}={seconds:g} is not valid; give seconds above 0")
 
 
 @contextmanager
@@ -46,6 +57,7 @@ def local_ranks(
     *,
     threads: int | None = None,
     timeout: float = DEFAULT_TIMEOUT,
+    prepare_timeout: float = DEFAULT_PREPARE_TIMEOUT,
     partition: str = "auto",
     evaluate_test: bool = True,
 ) -> Iterator[Ranks]:
@@ -55,7 +67,8 @@ def local_ranks(
         workers: How many ranks.
         config: What they train.
         threads: Threads of each; `None`: the cores divided by the ranks.
-        timeout: Seconds that a rank waits for the others.
+        timeout: Seconds that a rank waits for the others in an exchange.
+        prepare_timeout: Seconds that it waits for one that prepares data without a word.
         partition, evaluate_test: As of `adgn.training.train`.
 
     Example:
@@ -64,7 +77,7 @@ def local_ranks(
         >>> with local_ranks(2, config) as ranks:  # doctest: +SKIP
         ...     result = train(config, ranks=ranks, run_dir="runs/two")
     """
-    check_counts(workers, threads, timeout)
+    check_counts(workers, threads, timeout, prepare_timeout)
     if workers == 1:
         yield Ranks()
         return
@@ -77,6 +90,7 @@ def local_ranks(
         "port": store.port,
         "size": workers,
         "timeout": timeout,
+        "prepare_timeout": prepare_timeout,
         "threads": each,
         "partition": partition,
         "evaluate_test": evaluate_test,
@@ -86,7 +100,8 @@ def local_ranks(
         for rank in range(1, workers):
             started.start(rank, {**common, "rank": rank})
         device = rank_device(config.device, 0)
-        ranks = ProcessRanks(store, 0, workers, device=device, timeout=timeout, watch=started.watch)
+        limits: dict[str, Any] = {"timeout": timeout, "prepare_timeout": prepare_timeout}
+        ranks = ProcessRanks(store, 0, workers, device=device, watch=started.watch, **limits)
         with thread_count(each), ranks:
             yield ranks
     finally:
@@ -138,8 +153,9 @@ def serve_rank(message: dict[str, Any], stop: threading.Event) -> dict[str, Any]
         store = TCPStore(_HOST, message["port"], is_master=False, timeout=limit)
         config = resolve_config(message["config"])
         device = rank_device(config.device, message["rank"])
+        limits = {name: message[name] for name in ("timeout", "prepare_timeout")}
         with ProcessRanks(
-            store, message["rank"], message["size"], device=device, timeout=message["timeout"]
+            store, message["rank"], message["size"], device=device, **limits
         ) as ranks:
             train(
                 config.model_copy(update={"device": str(device)}),
@@ -176,9 +192,13 @@ def in_torchrun() -> bool:
 
 
 @contextmanager
-def torchrun_ranks(config: TrainConfig, timeout: float = DEFAULT_TIMEOUT) -> Iterator[Ranks]:
+def torchrun_ranks(
+    config: TrainConfig,
+    timeout: float = DEFAULT_TIMEOUT,
+    prepare_timeout: float = DEFAULT_PREPARE_TIMEOUT,
+) -> Iterator[Ranks]:
     """The ranks that `torchrun` has started, of which this process is one."""
-    check_counts(1, None, timeout)
+    check_counts(1, None, timeout, prepare_timeout)
     place = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
     try:
         found = rendezvous("env://", timeout=timedelta(seconds=timeout))
@@ -190,5 +210,6 @@ def torchrun_ranks(config: TrainConfig, timeout: float = DEFAULT_TIMEOUT) -> Ite
             "by another program, or the machine out of reach?"
         ) from error
     device = rank_device(config.device, int(os.environ.get("LOCAL_RANK", "0")))
-    with ProcessRanks(store, rank, size, device=device, timeout=timeout) as ranks:
+    limits: dict[str, Any] = {"timeout": timeout, "prepare_timeout": prepare_timeout}
+    with ProcessRanks(store, rank, size, device=device, **limits) as ranks:
         yield ranks

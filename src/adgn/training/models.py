@@ -151,15 +151,18 @@ def check_penalties(config: TrainConfig) -> None:
         )
 
 
-def check_run_memory(config: TrainConfig, runs: int = 1, ranks: int = 1) -> None:
+def check_run_memory(
+    config: TrainConfig, runs: int = 1, ranks: int = 1, shards: bool = False
+) -> None:
     """Raises `NotEnoughMemoryError` where so many runs at a time need more than there is.
 
-    With several `ranks`, where one of them does: each has its share of the states.
+    With several `ranks`, where one of them does: each has its share of the states, and with
+    `shards` of the data.
     """
     need = estimate_memory(config)
     if need is None:
         return
-    need = replace(need, states=need.states / ranks)
+    need = replace(need, states=need.states / ranks, data=need.data / (ranks if shards else 1))
     model = config.model
     parts = ((need.weights, "weights"), (need.states, "states of a batch"), (need.data, "data"))
     what = (

@@ -14,7 +14,7 @@ from adgn._util.ray_cluster import joined
 from adgn._util.registry import VARIABLE as PLUGINS
 from adgn.data.root import ROOT_VARIABLE, data_root
 from adgn.distributed.errors import RankError
-from adgn.distributed.ranks import DEFAULT_TIMEOUT, ProcessRanks
+from adgn.distributed.ranks import DEFAULT_PREPARE_TIMEOUT, DEFAULT_TIMEOUT, ProcessRanks
 from adgn.training.api import resume, train
 from adgn.training.config import TrainConfig, resolve_config
 from adgn.training.errors import Interrupted
@@ -47,6 +47,7 @@ def train_on_ray(
     threads: int = 1,
     address: str | None = None,
     timeout: float = DEFAULT_TIMEOUT,
+    prepare_timeout: float = DEFAULT_PREPARE_TIMEOUT,
     partition: str = "auto",
     callbacks: Sequence[Callback] = (),
     progress: Progress | None = None,
@@ -61,14 +62,15 @@ def train_on_ray(
         workers: How many ranks.
         threads: Cores of each.
         address: Of a cluster, `host:port` or `"auto"`; `None`: one on this machine, for this run.
-        timeout: Seconds that a rank waits for the others.
+        timeout: Seconds that a rank waits for the others in an exchange.
+        prepare_timeout: Seconds that it waits for one that prepares data without a word.
         partition: As of `adgn.training.train`.
         callbacks, progress: Told of the last evaluation alone, which is here.
 
     Raises:
         RankError: Ray is missing or has too little room, or a rank was lost; the state is kept.
     """
-    check_counts(workers, threads, timeout)
+    check_counts(workers, threads, timeout, prepare_timeout)
     folder = Path(run_dir).resolve()
     directory = RunDirectory(folder)
     directory.make()
@@ -84,6 +86,7 @@ def train_on_ray(
             "config": config.model_dump(mode="json"),
             "run_dir": str(folder),
             "timeout": timeout,
+            "prepare_timeout": prepare_timeout,
             "threads": threads,
             "partition": partition,
         }
@@ -138,9 +141,8 @@ def _train_rank(settings: dict[str, Any]) -> None:
     store = dist.distributed_c10d._get_default_store()
     common: dict[str, Any] = {"partition": settings["partition"]}
     config = config.model_copy(update={"device": str(device)})
-    with ProcessRanks(
-        store, rank, size, device=device, timeout=settings["timeout"], joined=True
-    ) as ranks:
+    limits = {name: settings[name] for name in ("timeout", "prepare_timeout")}
+    with ProcessRanks(store, rank, size, device=device, joined=True, **limits) as ranks:
         if rank > 0:
             train(config, ranks=ranks, **common)
         else:

@@ -6,6 +6,8 @@ best.safetensors   the weights of the best epoch
 state/             the latest state from which the run can go on exactly
 result.json        the scores, once the run is over
 plugins.txt        a user's code that the run needs, a line each; there if it needs some
+partition.json     of a graph that is spread over ranks: how many, and the file or the folder of
+                   shards that says which rank has which nodes
 """
 
 import json
@@ -134,9 +136,12 @@ class RunDirectory:
         self.best_file = self.path / "best.safetensors"
         self.result_file = self.path / "result.json"
         self.plugins_file = self.path / "plugins.txt"
+        self.partition_file = self.path / "partition.json"
+        self.owners_file = self.path / "partition.safetensors"
         self.states = StateStore(self.path / "state")
         self._files = [self.config_file, self.metrics_file, self.best_file]
         self._files += [self.result_file, self.plugins_file]
+        self._files += [self.partition_file, self.owners_file]
         self._lock_file = self.path / ".lock"
 
     def check_files(self) -> None:
@@ -207,6 +212,32 @@ class RunDirectory:
             if loaded_plugins():
                 write_atomically(self.plugins_file, "\n".join(loaded_plugins()).encode() + b"\n")
             write_atomically(self.config_file, to_toml(config).encode())
+
+    def keep_partition(self, parts: int, partition: str | bytes | None) -> None:
+        """Remembers how the graph is spread: the content of a file, or a folder of shards."""
+        if partition is None:
+            return
+        if isinstance(partition, bytes):
+            write_atomically(self.owners_file, partition)
+        how = (
+            self.owners_file.name
+            if isinstance(partition, bytes)
+            else str(Path(partition).resolve())
+        )
+        text = json.dumps({"parts": parts, "partition": how})
+        write_atomically(self.partition_file, text.encode() + b"\n")
+
+    def partition_of(self, parts: int, asked: str) -> str:
+        """The partition that the run had with so many ranks, where `"auto"` was asked for."""
+        if asked != "auto" or parts == 1 or not self.partition_file.exists():
+            return asked
+        try:
+            kept = parse_json(read_bytes(self.partition_file, "give --partition"))
+            return str(self.path / kept["partition"]) if kept["parts"] == parts else asked
+        except (ValueError, KeyError, TypeError) as error:
+            raise DamagedRunError(
+                f"{self.partition_file} is damaged ({error}); remove it and give --partition"
+            ) from error
 
     def refuse_other(self, config: TrainConfig) -> None:
         """Raises where a run with another configuration is there."""

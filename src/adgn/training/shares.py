@@ -14,13 +14,12 @@ from adgn.distributed.exchange import RowExchange
 from adgn.distributed.partition import (
     METHODS,
     Method,
-    PartitionQuality,
     partition,
-    partition_quality,
+    partition_bytes,
     read_partition,
 )
 from adgn.distributed.ranks import ProcessRanks, Ranks
-from adgn.graph import PartitionedGraph, edge_list
+from adgn.graph import GraphPart, PartitionedGraph, cut_part, weighted_edges
 from adgn.graph.partitioned import Exchange
 from adgn.nn import GraphNetwork
 from adgn.nn.integrators import Integrator
@@ -74,10 +73,10 @@ def gathered(ranks: Ranks, output: Tensor, batch: LabelledBatch) -> tuple[Tensor
 
 @dataclass(frozen=True)
 class Shared:
-    """The data of a rank, and of a graph how it was partitioned."""
+    """The data of a rank, and on rank 0 how a graph was partitioned, as a file has it."""
 
     data: TaskData
-    quality: PartitionQuality | None = None
+    partition: bytes | None = None
 
 
 def share_data(
@@ -123,34 +122,73 @@ def _cannot_share(source: object) -> RankError:
 
 
 def _share_graph(data: TaskData, ranks: Ranks, how: str, exchange: Exchange | None) -> Shared:
-    sources = {"train": data.train, **data.sources}
-    full = [source for source in sources.values() if isinstance(source, FullGraph)]
-    first = full[0].whole
-    if len(full) < len(sources) or any(source.whole.graph is not first.graph for source in full):
-        raise RankError("ranks can share one graph, and the splits of this task have several")
-    if first.edge_attr is not None:
-        raise RankError("a graph with edge features cannot be spread over ranks")
-    edges = edge_list(first.graph, first.x.size(0), first.x)
-    owner = _owners(edges, first.x.size(0), ranks, how).to(edges.device)
+    graph = WholeGraph.of(data)
+    edges, nodes = graph.edge_index, graph.num_nodes
+    owner = _owners(edges, nodes, ranks, how).to(edges.device)
     if exchange is None:
         assert isinstance(ranks, ProcessRanks)
         exchange = RowExchange(ranks)
-    part = PartitionedGraph(first.graph, first.edge_weight, owner, ranks.rank, ranks.size, exchange)
-    x = select_rows(first.x, part.nodes)
+    part = PartitionedGraph(graph.part(owner, ranks.rank, ranks.size), exchange)
+    kept = partition_bytes(owner, edges, ranks.size) if ranks.rank == 0 else None
+    return Shared(graph_share(data, part), kept)
+
+
+@dataclass(frozen=True, eq=False)
+class WholeGraph:
+    """The one graph of a task.
+
+    Attributes:
+        edge_index, edge_weight: `[2, E]`, and `[E]` or `None`.
+        num_nodes: The number of nodes.
+        normalized: Whether the weights are an operator already.
+    """
+
+    edge_index: Tensor
+    edge_weight: Tensor | None
+    num_nodes: int
+    normalized: bool
+
+    @classmethod
+    def of(cls, data: TaskData) -> "WholeGraph":
+        """The graph that all splits have; raises where ranks cannot share it."""
+        sources = [data.train, *data.sources.values()]
+        full = [source.whole for source in sources if isinstance(source, FullGraph)]
+        if len(full) < len(sources) or any(batch.graph is not full[0].graph for batch in full):
+            raise RankError("ranks can share one graph, and the splits of this task have several")
+        first = full[0]
+        if first.edge_attr is not None:
+            raise RankError("a graph with edge features cannot be spread over ranks")
+        nodes = first.x.size(0)
+        edges, weight, normalized = weighted_edges(first.graph, first.edge_weight, nodes, first.x)
+        return cls(edges, weight, nodes, normalized)
+
+    def part(self, owner: Tensor, rank: int, size: int) -> GraphPart:
+        """What a rank has of it."""
+        weight, normalized = self.edge_weight, self.normalized
+        return cut_part(self.edge_index, weight, owner, rank, size, normalized=normalized)
+
+
+def graph_share(data: TaskData, part: PartitionedGraph) -> TaskData:
+    """A rank's share of data that are one graph."""
+    assert isinstance(data.train, FullGraph)
+    x = select_rows(data.train.whole.x, part.nodes)
+    made: dict[int, FullGraph] = {}
 
     def own(source: BatchSource) -> FullGraph:
         assert isinstance(source, FullGraph)
-        return source.part_of(part, x)
+        if id(source) not in made:
+            made[id(source)] = source.part_of(part, x)
+        return made[id(source)]
 
     shared = {split: own(source) for split, source in data.sources.items()}
-    quality = partition_quality(edges, owner, ranks.size)
-    return Shared(replace(data, train=own(data.train), sources=shared), quality)
+    return replace(data, train=own(data.train), sources=shared)
 
 
 def _owners(edges: Tensor, nodes: int, ranks: Ranks, how: str) -> Tensor:
     """The rank of each node, as rank 0 has it."""
     found = b""
     if ranks.rank == 0:
+        ranks.doing("partitioning the graph")
         if how in METHODS:
             method: Method = how
             owner = partition(edges, nodes, ranks.size, method)
