@@ -1,12 +1,34 @@
 """Settings for every test, the examples in docstrings and documents included."""
 
+import gc
 import os
 from collections.abc import Iterator
 
 import pytest
-import torch
 
-torch.sparse.check_sparse_tensor_invariants.enable()
+
+def pytest_collectstart(collector: pytest.Collector) -> None:
+    """Before any test file is read, in the processes that run tests.
+
+    With several of them the first process only hands out tests: it does without torch, whose
+    import takes seconds in which the others have not begun.
+    """
+    if not isinstance(collector, pytest.Session):
+        return
+    import torch
+
+    torch.sparse.check_sparse_tensor_invariants.enable()
+    # Workers of pytest-xdist share the cores; one thread each keeps them from fighting.
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        torch.set_num_threads(1)
+    gc.disable()  # reading test files makes millions of objects, and all of them stay
+
+
+def pytest_collection_finish() -> None:
+    """What is there by now need not be looked at in later collections of garbage."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)
