@@ -7,19 +7,20 @@ from collections.abc import Iterator
 import pytest
 
 
-def pytest_collectstart(collector: pytest.Collector) -> None:
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
     """Before any test file is read, in the processes that run tests.
 
     With several of them the first process only hands out tests: it does without torch, whose
     import takes seconds in which the others have not begun.
     """
-    if not isinstance(collector, pytest.Session):
+    worker = "PYTEST_XDIST_WORKER" in os.environ
+    if not worker and session.config.getoption("numprocesses", None):
         return
     import torch
 
     torch.sparse.check_sparse_tensor_invariants.enable()
-    # Workers of pytest-xdist share the cores; one thread each keeps them from fighting.
-    if "PYTEST_XDIST_WORKER" in os.environ:
+    if worker:  # they share the cores; one thread each keeps them from fighting
         torch.set_num_threads(1)
     gc.disable()  # reading test files makes millions of objects, and all of them stay
 
