@@ -3,14 +3,15 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-import torch
 from hypothesis import settings
 
-from adgn.graph import backend, set_backend
-from adgn.graph.native.library import NativeLibrary, load_library
 from tests import warm
+
+if TYPE_CHECKING:  # the process that hands out tests does without torch
+    from adgn.graph.native.library import NativeLibrary
 
 # Programs that tests start in processes of their own; there are no examples to collect in them.
 collect_ignore = ["helpers"]
@@ -19,10 +20,6 @@ collect_ignore = ["helpers"]
 settings.register_profile("adgn", deadline=None, max_examples=40, derandomize=True)
 settings.register_profile("fuzz", deadline=None, max_examples=3000)  # `make fuzz`
 settings.load_profile("adgn")
-
-# Workers of pytest-xdist share the cores; one thread each keeps them from fighting.
-if "PYTEST_XDIST_WORKER" in os.environ:
-    torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")
@@ -55,8 +52,11 @@ def warm_workers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def native() -> Iterator[NativeLibrary]:
+def native() -> "Iterator[NativeLibrary]":
     """The native kernels, forced; tests of them skip where they are not built or switched off."""
+    from adgn.graph import backend, set_backend
+    from adgn.graph.native.library import load_library
+
     library = load_library()
     if isinstance(library, str) or backend().name == "torch":
         pytest.skip(f"native kernels not in use: {backend().reason}")

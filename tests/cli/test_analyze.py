@@ -23,9 +23,13 @@ def test_an_untrained_model_and_a_baseline(tmp_path):
     assert len(list((tmp_path / "out").iterdir())) == 12
 
 
-def test_it_is_reproducible_and_options_reach_the_model(tmp_path, monkeypatch):
-    monkeypatch.setattr("adgn.analysis.figures.write_figures", lambda *_: [])  # they take longest
+@pytest.fixture
+def no_figures(monkeypatch):
+    """They take longest."""
+    monkeypatch.setattr("adgn.analysis.figures.write_figures", lambda *_: [])
 
+
+def test_it_is_reproducible_and_options_reach_the_model(tmp_path, no_figures):
     def verdict(*arguments):
         return run("--model", "adgn", *SMALL, "--out", str(tmp_path), *arguments).output
 
@@ -55,7 +59,7 @@ def test_unknown_names_are_told_with_the_nearest():
     assert "Did you mean 'grand'" in str(run("--model", "grnd").exception)
 
 
-def test_a_run_is_analysed(tmp_path):
+def test_a_run_is_analysed(tmp_path, no_figures):
     adgn.training.train(
         "graph-transfer",
         run_dir=tmp_path / "run",

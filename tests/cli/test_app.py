@@ -1,5 +1,5 @@
 import io
-import os
+import json
 import subprocess
 import sys
 import warnings
@@ -48,41 +48,48 @@ def completion(*words):
     }
 
 
-@pytest.mark.parametrize(
-    ("arguments", "environment", "shown"),
-    [
-        (["--help"], {}, "reproduce"),
-        (["data", "--help"], {}, "prepare"),
-        (["train", "--help"], {}, "--run-dir"),
-        (["--version"], {}, f"adgn {adgn.__version__}"),
-        (["tasks"], {}, "tree-neighbors-match"),
-        (["models"], {}, "https://arxiv.org/abs/1609.02907"),
-        ([], completion("adgn", "train", "te"), "texas"),
-        ([], completion("adgn", "train", "texas", "--model", "gr"), "graphsage"),
-        ([], completion("adgn", "select", "diam"), "diameter"),
-        ([], completion("adgn", "models", "gg"), "ggnn"),
-    ],
-)
-def test_help_lists_and_completion_do_not_import_torch(arguments, environment, shown):
-    program = (
-        "import sys\n"
-        "from adgn.cli import main\n"
-        "sys.argv[0] = 'adgn'\n"
-        "try:\n"
-        "    main()\n"
-        "finally:\n"
-        "    heavy = {'torch', 'torch_geometric', 'numpy', 'scipy', 'optuna'} & {*sys.modules}\n"
-        "    print('heavy modules:', sorted(heavy))\n"
-    )
+CASES = [
+    (["--help"], {}, "reproduce"),
+    (["data", "--help"], {}, "prepare"),
+    (["train", "--help"], {}, "--run-dir"),
+    (["--version"], {}, f"adgn {adgn.__version__}"),
+    (["tasks"], {}, "tree-neighbors-match"),
+    (["models"], {}, "https://arxiv.org/abs/1609.02907"),
+    ([], completion("adgn", "train", "te"), "texas"),
+    ([], completion("adgn", "train", "texas", "--model", "gr"), "graphsage"),
+    ([], completion("adgn", "select", "diam"), "diameter"),
+    ([], completion("adgn", "models", "gg"), "ggnn"),
+]
+# Each command in a process of its own, forked from one that has imported the program alone.
+EACH = """
+import json, os, sys
+from adgn.cli import main
+for arguments, environment in json.loads(sys.argv[1]):
+    child = os.fork()
+    if child:
+        assert os.waitpid(child, 0)[1] == 0, arguments
+        continue
+    os.environ.update(environment)
+    sys.argv = ["adgn", *arguments]
+    try:
+        main()
+    finally:
+        heavy = {"torch", "torch_geometric", "numpy", "scipy", "optuna"} & {*sys.modules}
+        print("heavy modules:", sorted(heavy), end="\\0", flush=True)
+    sys.exit()
+"""
+
+
+def test_help_lists_and_completion_do_not_import_torch():
+    given = json.dumps([case[:2] for case in CASES])
     result = subprocess.run(
-        [sys.executable, "-c", program, *arguments],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, **environment},
+        [sys.executable, "-c", EACH, given], capture_output=True, text=True, check=True
     )
-    assert shown in result.stdout
-    assert result.stdout.splitlines()[-1] == "heavy modules: []"
+    *outputs, rest = result.stdout.split("\0")
+    assert rest == ""
+    for output, (arguments, environment, shown) in zip(outputs, CASES, strict=True):
+        assert shown in output, (arguments, environment)
+        assert output.splitlines()[-1] == "heavy modules: []", (arguments, environment)
 
 
 def test_no_command_fails_on_a_character_that_cannot_be_printed(monkeypatch):

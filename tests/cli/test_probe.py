@@ -92,7 +92,9 @@ def test_a_task_is_probed_with_its_settings(tmp_path):
     assert (found["hops"], found["operator"]) == (1, "laplacian")
 
 
-def test_analyze_tells_whether_the_model_uses_the_range(tmp_path):
+def test_analyze_tells_whether_the_model_uses_the_range(tmp_path, monkeypatch):
+    # Its own figures, which test_analyze.py looks at, take longest.
+    monkeypatch.setattr("adgn.analysis.figures.write_figures", lambda *_: [])
     quick = ("--set", "loop.max_epochs=1", "--set", "model.num_layers=2")
     result = run("train", "laplacian", *SMALL, *quick, "--run-dir", tmp_path / "run")
     assert result.exit_code == 0, result.output

@@ -225,7 +225,7 @@ def test_every_instruction_set_agrees(native, isa, act, channels):
 @covering("memory, act, shared", MEMORIES, ACTS, [True, False], strength=2)
 @pytest.mark.parametrize("serving", BACKENDS)
 def test_gradcheck_of_both_orders(serving, memory, act, shared):
-    problem = random_problem(5, 9, 3, 3, act, shared)
+    problem = random_problem(4, 7, 2, 3, act, shared)  # the cost grows with its square
     leaves = [t.clone().requires_grad_() for t in problem.leaves()]
 
     def function(*leaves):

@@ -9,6 +9,7 @@ import pytest
 from adgn.report import html_page, read_results
 from adgn.report.grid import anchor
 from adgn.report.numbers import number_format
+from tests.crossing import covering
 from tests.report.sample import TABLES, build_results, first_rows
 
 WIDTHS, SCHEMES = (360, 1280), ("light", "dark")
@@ -72,8 +73,8 @@ def check_with_axe(page):
     assert [u for u in unsure if u[0] != "color-contrast"] == []
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("width", WIDTHS)
+# Colours are a matter of the scheme, places one of the width.
+@covering("width, scheme", WIDTHS, SCHEMES)
 def test_axe_finds_nothing(open_page, short_page_path, width, scheme):
     page = open_page(width, scheme, short_page_path)
     # All of one experiment and some cells of it, among them the failed one: others are made alike.
