@@ -154,13 +154,14 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results/rank-memory.json"))
     options = parser.parse_args()
     found = []
+    content = {"date": datetime.now(UTC).date().isoformat(), "environment": environment()}
+    options.out.parent.mkdir(parents=True, exist_ok=True)
     for kind in options.graphs.split(","):
         with tempfile.TemporaryDirectory() as folder:
             found.append(compare(kind, options, Path(folder)))
         print(json.dumps(found[-1], indent=1), flush=True)
-    content = {"date": datetime.now(UTC).date().isoformat(), "environment": environment()}
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    write_file(options.out, json.dumps({**content, "graphs": found}, indent=1).encode() + b"\n")
+        text = json.dumps({**content, "graphs": found}, indent=1)
+        write_file(options.out, text.encode() + b"\n")
 
 
 if __name__ == "__main__":
