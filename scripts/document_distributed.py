@@ -39,9 +39,9 @@ def megabytes(count: float) -> str:
 
 def memory(results: dict[str, Any]) -> str:
     """The peaks of processes, by graph."""
-    head = ["graph", "imports alone", "one process", "a rank that reads the whole graph"]
+    head = ["graph", "a rank of a tiny graph", "one process", "a rank that reads the whole graph"]
     head += ["a rank with its shard", "its shard", "`adgn partition`"]
-    names = ("imports", "one_process", "rank_reads_whole", "rank_with_shard", "shard_bytes")
+    names = ("tiny_graph", "one_process", "rank_reads_whole", "rank_with_shard", "shard_bytes")
     rows = [
         [graph["graph"], *(megabytes(graph[name]) for name in (*names, "partitioning"))]
         for graph in results["graphs"]
