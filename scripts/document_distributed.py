@@ -101,9 +101,12 @@ def steps(results: dict[str, Any]) -> str:
 
 def page(text: str) -> str:
     """The page with its generated parts as they must be now."""
+    made = {"rank memory": (MEMORY, memory), "rank steps": (STEPS, steps)}
     parts = {
-        "rank memory": memory(json.loads(MEMORY.read_text(encoding="utf-8"))),
-        "rank steps": steps(json.loads(STEPS.read_text(encoding="utf-8"))),
+        name: make(json.loads(file.read_text(encoding="utf-8")))
+        if file.exists()
+        else f"Not measured yet: there is no `{file.relative_to(ROOT).as_posix()}`."
+        for name, (file, make) in made.items()
     }
     return fill_places(text, parts, PAGE)
 
