@@ -229,6 +229,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results/distributed.json"))
     options = parser.parse_args()
     found = []
+    content = {"date": datetime.now(UTC).date().isoformat(), "environment": environment()}
+    options.out.parent.mkdir(parents=True, exist_ok=True)
     for case in options.cases.split(","):
         load, started = load_average(), time.perf_counter()
         sizes = (options.ranks, options.edges, options.steps, options.rounds)
@@ -237,9 +239,8 @@ def main() -> None:
         took = round(time.perf_counter() - started)
         found.append({**row, "edges": options.edges, "load_before": load, "took_seconds": took})
         print(json.dumps(found[-1], indent=1), flush=True)
-    content = {"date": datetime.now(UTC).date().isoformat(), "environment": environment()}
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    write_file(options.out, json.dumps({**content, "cases": found}, indent=1).encode() + b"\n")
+        text = json.dumps({**content, "cases": found}, indent=1)
+        write_file(options.out, text.encode() + b"\n")
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ from adgn.training.shards import write_shards
 from benchmarks.distributed import geometric, run
 
 _FEATURES, _CLASSES, _DEGREE = 16, 8, 10
+_TINY = 100  # nodes of a graph that takes no memory: what is left is the program's own
 
 
 class FileConfig(TaskConfig):
@@ -67,9 +68,9 @@ def peak() -> int:
 
 
 def serve(message: dict[str, Any], stop: object) -> dict[str, Any]:
-    """A process that does one thing; its memory before and at most."""
+    """A process that does one thing; its memory at most."""
     torch.set_num_threads(message["threads"])
-    before, file = peak(), Path(message["file"])
+    file = Path(message["file"])
     if message["kind"] == "partition":
         _partition(file, Path(message["folder"]), message["parts"], message["settings"])
     elif message["size"] == 1:
@@ -79,7 +80,7 @@ def serve(message: dict[str, Any], stop: object) -> dict[str, Any]:
         store = TCPStore("127.0.0.1", message["port"], is_master=False, timeout=limit)
         with ProcessRanks(store, message["rank"], message["size"], timeout=600) as ranks:
             train(message["settings"], ranks=ranks, partition=message["partition"])
-    return {"before": before, "peak": peak()}
+    return {"peak": peak()}
 
 
 def _partition(file: Path, folder: Path, parts: int, given: dict[str, Any]) -> None:
@@ -107,6 +108,8 @@ def graph_of(kind: str, nodes: int) -> dict[str, torch.Tensor]:
 def compare(kind: str, options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """The peaks of all processes for one graph."""
     nodes, parts, file = int(options.nodes), options.ranks, folder / "graph.pt"
+    tiny = folder / "tiny.pt"
+    torch.save(graph_of("random", _TINY), tiny)
     tensors = graph_of(kind, nodes)
     torch.save(tensors, file)
     quality = partition_quality(
@@ -116,12 +119,14 @@ def compare(kind: str, options: argparse.Namespace, folder: Path) -> dict[str, A
     told: dict[str, Any] = {"file": str(file), "folder": str(folder), "parts": parts}
     told["settings"] = settings(file, options.layers, options.hidden)
 
-    def peaks(name: str, size: int, **message: str) -> dict[str, int]:
+    def peaks(name: str, size: int, **message: Any) -> int:
         given = {**told, "kind": name, **message}
         found = run(size, 1, given, "benchmarks.rank_memory:serve")
-        return {key: max(each[key] for each in found) for key in ("before", "peak")}
+        return max(each["peak"] for each in found)
 
     writing = peaks("partition", 1)
+    given = settings(tiny, options.layers, options.hidden)
+    nothing = peaks("ranks", parts, settings=given, partition="blocks")
     one = peaks("one process", 1)
     whole = peaks("ranks", parts, partition=str(folder / "owners.safetensors"))
     shards = peaks("shards", parts, partition=str(folder / "shards"))
@@ -135,11 +140,11 @@ def compare(kind: str, options: argparse.Namespace, folder: Path) -> dict[str, A
         "ranks": parts,
         "partition": str(quality),
         "shard_bytes": max(path.stat().st_size for path in files),
-        "imports": one["before"],
-        "one_process": one["peak"],
-        "rank_reads_whole": whole["peak"],
-        "rank_with_shard": shards["peak"],
-        "partitioning": writing["peak"],
+        "tiny_graph": nothing,
+        "one_process": one,
+        "rank_reads_whole": whole,
+        "rank_with_shard": shards,
+        "partitioning": writing,
     }
 
 
@@ -154,13 +159,14 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results/rank-memory.json"))
     options = parser.parse_args()
     found = []
+    content = {"date": datetime.now(UTC).date().isoformat(), "environment": environment()}
+    options.out.parent.mkdir(parents=True, exist_ok=True)
     for kind in options.graphs.split(","):
         with tempfile.TemporaryDirectory() as folder:
             found.append(compare(kind, options, Path(folder)))
         print(json.dumps(found[-1], indent=1), flush=True)
-    content = {"date": datetime.now(UTC).date().isoformat(), "environment": environment()}
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    write_file(options.out, json.dumps({**content, "graphs": found}, indent=1).encode() + b"\n")
+        text = json.dumps({**content, "graphs": found}, indent=1)
+        write_file(options.out, text.encode() + b"\n")
 
 
 if __name__ == "__main__":

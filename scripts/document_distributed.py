@@ -39,9 +39,9 @@ def megabytes(count: float) -> str:
 
 def memory(results: dict[str, Any]) -> str:
     """The peaks of processes, by graph."""
-    head = ["graph", "imports alone", "one process", "a rank that reads the whole graph"]
+    head = ["graph", "a rank of a tiny graph", "one process", "a rank that reads the whole graph"]
     head += ["a rank with its shard", "its shard", "`adgn partition`"]
-    names = ("imports", "one_process", "rank_reads_whole", "rank_with_shard", "shard_bytes")
+    names = ("tiny_graph", "one_process", "rank_reads_whole", "rank_with_shard", "shard_bytes")
     rows = [
         [graph["graph"], *(megabytes(graph[name]) for name in (*names, "partitioning"))]
         for graph in results["graphs"]
@@ -101,9 +101,12 @@ def steps(results: dict[str, Any]) -> str:
 
 def page(text: str) -> str:
     """The page with its generated parts as they must be now."""
+    made = {"rank memory": (MEMORY, memory), "rank steps": (STEPS, steps)}
     parts = {
-        "rank memory": memory(json.loads(MEMORY.read_text(encoding="utf-8"))),
-        "rank steps": steps(json.loads(STEPS.read_text(encoding="utf-8"))),
+        name: make(json.loads(file.read_text(encoding="utf-8")))
+        if file.exists()
+        else f"Not measured yet: there is no `{file.relative_to(ROOT).as_posix()}`."
+        for name, (file, make) in made.items()
     }
     return fill_places(text, parts, PAGE)
 
