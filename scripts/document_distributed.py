@@ -37,6 +37,11 @@ def megabytes(count: float) -> str:
     return f"{count / 1e6:,.0f}" if count >= 1e7 else f"{count / 1e6:.2f}"
 
 
+def _share(graph: dict[str, Any], name: str) -> float:
+    """What a process needs for the graph, the program itself left out, of what one alone needs."""
+    return (graph[name] - graph["tiny_graph"]) / (graph["one_process"] - graph["tiny_graph"])
+
+
 def memory(results: dict[str, Any]) -> str:
     """The peaks of processes, by graph."""
     head = ["graph", "a rank of a tiny graph", "one process", "a rank that reads the whole graph"]
@@ -48,8 +53,15 @@ def memory(results: dict[str, Any]) -> str:
     ]
     first = results["graphs"][0]
     cuts = "; ".join(f"{graph['graph']}: {graph['partition']}" for graph in results["graphs"])
+    said = "; ".join(
+        f"{graph['graph']} graph: {_share(graph, 'rank_with_shard'):.2f} with its shard, "
+        f"{_share(graph, 'rank_reads_whole'):.2f} without"
+        for graph in results["graphs"]
+    )
     return (
-        markdown_table(head, rows)
+        f"What one of {first['ranks']} ranks needs above a tiny graph's run, in units of what one "
+        f"process needs: {said}.\n\n"
+        + markdown_table(head, rows)
         + f"\nPeak resident memory in MB of a training with {first['ranks']} ranks, "
         f"{first['layers']} layers of {first['hidden']} channels (so few "
         f"that the graph is most of it), on graphs of "
