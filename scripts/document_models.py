@@ -128,9 +128,8 @@ def measured(figures: dict[str, Any]) -> str:
         f"random graphs with {batch['nodes']} nodes and {batch['edges']} directed edges in all. "
         f"Time is the fastest of {figures['steps']} steps, which other work on the machine "
         "disturbs least (the medians are in `results/models.json`); memory is the peak of the "
-        "process above what it held before the first full step. The last column is an epoch on "
-        f"Chameleon with {figures['node_layers']} layers of {figures['node_units']} units, a step "
-        "on the whole graph and the validation score, the fastest of as many. Measured on "
+        f"process above what it held before the first full step. {_on_chameleon(figures)}"
+        "Measured on "
         f"{figures['date']} at commit {figures['commit']}, {figures['machine']}, torch "
         f"{figures['torch']}, {figures['threads']} thread(s), load average "
         f"{figures['load_average']:.1f} at the start, by `python benchmarks/models.py`. Times "
@@ -155,13 +154,25 @@ def measured(figures: dict[str, Any]) -> str:
             str(figure["parameters"]["total"]),
             f"{figure['step_ms']['min']:.0f}",
             f"{figure['peak_mb']:.0f}",
-            f"{figure['chameleon_ms']['min']:.3g}",
+            *([f"{figure['chameleon_ms']['min']:.3g}"] if "chameleon_ms" in figure else []),
         ]
         for name, figure in figures["models"].items()
     ]
     head = ["Model", "Parameters of the propagation", "All parameters", "ms per step", "Peak MB"]
-    head.append("ms per epoch on Chameleon")
+    if "node_layers" in figures:
+        head.append("ms per epoch on Chameleon")
     return f"{quickest(figures['models'])}\n\n{text}\n{markdown_table(head, rows)}"
+
+
+def _on_chameleon(figures: dict[str, Any]) -> str:
+    """What the last column is, where it was measured."""
+    if "node_layers" not in figures:
+        return ""
+    return (
+        f"The last column is an epoch on Chameleon with {figures['node_layers']} layers of "
+        f"{figures['node_units']} units, a step on the whole graph and the validation score, the "
+        "fastest of as many. "
+    )
 
 
 def quickest(models: dict[str, Any]) -> str:
