@@ -284,4 +284,10 @@ def read_partition(path: Path, edge_index: Tensor, num_nodes: int, parts: int) -
             f"{path} has {written} parts, and there are {parts} ranks; take --workers {written}, "
             "or make another partition"
         )
+    if bool((wrong := (owner < 0) | (owner >= parts)).any()):
+        node = int(wrong.nonzero()[0])
+        raise RankError(
+            f"{path} gives node {node} to rank {int(owner[node])}, and ranks go from 0 to "
+            f"{parts - 1}; make the partition anew with `adgn partition`"
+        )
     return owner
