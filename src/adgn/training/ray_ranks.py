@@ -14,6 +14,7 @@ from adgn._util.ray_cluster import joined
 from adgn._util.registry import VARIABLE as PLUGINS
 from adgn.data.root import ROOT_VARIABLE, data_root
 from adgn.distributed.errors import RankError
+from adgn.distributed.partition import METHODS
 from adgn.distributed.ranks import DEFAULT_PREPARE_TIMEOUT, DEFAULT_TIMEOUT, ProcessRanks
 from adgn.training.api import resume, train
 from adgn.training.config import TrainConfig, resolve_config
@@ -88,7 +89,7 @@ def train_on_ray(
             "timeout": timeout,
             "prepare_timeout": prepare_timeout,
             "threads": threads,
-            "partition": partition,
+            "partition": absolute_partition(partition),
         }
         trainer = TorchTrainer(
             _train_rank,
@@ -112,6 +113,16 @@ def train_on_ray(
                 f"the run on Ray ended: {_reason(error)}. It goes on from its last state"
             ) from error
     return resume(folder, callbacks=callbacks, progress=progress)
+
+
+def absolute_partition(partition: str) -> str:
+    """A method as it is, and a path as a rank finds it, whose working directory is Ray's choice.
+
+    Example:
+        >>> absolute_partition("metis")
+        'metis'
+    """
+    return partition if partition in METHODS else str(Path(partition).resolve())
 
 
 def _check_room(ray: Any, workers: int, threads: int) -> None:
