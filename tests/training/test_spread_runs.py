@@ -87,7 +87,7 @@ def test_what_a_run_keeps(config, every_second, tmp_path):
     assert directory.partition_of(2, "blocks") == "blocks"  # what is asked for comes first
     directory.keep_partition(3, str(tmp_path))
     assert directory.partition_of(3, "auto") == str(tmp_path.resolve())
-    message = r"shards of 3 ranks \(.*\), and there are 2 ranks now; take --workers 3, .*--parts 2 --"
+    message = r"shards of 3 ranks \(.*\), and there are 2 ranks now; take --workers 3, .*--parts 2"
     with pytest.raises(RankError, match=message):
         directory.partition_of(2, "auto")
     assert directory.partition_of(2, "ldg") == "ldg"

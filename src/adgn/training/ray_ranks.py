@@ -16,7 +16,7 @@ from adgn.data.root import ROOT_VARIABLE, data_root
 from adgn.distributed.errors import RankError
 from adgn.distributed.partition import METHODS
 from adgn.distributed.ranks import DEFAULT_PREPARE_TIMEOUT, DEFAULT_TIMEOUT, ProcessRanks
-from adgn.training.api import resume, train
+from adgn.training.api import finished_run, resume, train
 from adgn.training.config import TrainConfig, resolve_config
 from adgn.training.errors import Interrupted
 from adgn.training.launch import check_counts, rank_device
@@ -66,7 +66,8 @@ def train_on_ray(
         timeout: Seconds that a rank waits for the others in an exchange.
         prepare_timeout: Seconds that it waits for one that prepares data without a word.
         partition: As of `adgn.training.train`.
-        callbacks, progress: Told of the last evaluation alone, which is here.
+        callbacks, progress: As of `adgn.training.resume`, for a run that an earlier version has
+            finished; it is evaluated here. Of training, which is elsewhere, they are not told.
 
     Raises:
         RankError: Ray is missing or has too little room, or a rank was lost; the state is kept.
@@ -112,7 +113,9 @@ def train_on_ray(
             raise RankError(
                 f"the run on Ray ended: {_reason(error)}. It goes on from its last state"
             ) from error
-    return resume(folder, callbacks=callbacks, progress=progress)
+    # Not `resume` where it can be helped: it reads all of the data, which ranks may share because
+    # they are too large for one machine.
+    return finished_run(folder) or resume(folder, callbacks=callbacks, progress=progress)
 
 
 def absolute_partition(partition: str) -> str:
