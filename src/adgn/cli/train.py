@@ -75,8 +75,7 @@ PrepareTimeout = Annotated[
     Option(
         metavar="SECONDS",
         help="How long ranks wait for one that reads data or partitions a graph and does not say "
-        "how far it is. One in METIS gives no sign of life and is waited for --rank-timeout: where "
-        "METIS takes longer, run `adgn partition` first.",
+        "how far it is.",
     ),
 ]
 Tensorboard = Annotated[

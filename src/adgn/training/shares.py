@@ -195,9 +195,7 @@ def _owners(edges: Tensor, nodes: int, ranks: Ranks, how: str) -> Tensor:
         else:
             owner = read_partition(Path(how), edges, nodes, ranks.size)
         found = owner.to(torch.int32).numpy().tobytes()
-    # A partition may take longer than an exchange is waited for. METIS holds Python's lock, and
-    # with it the thread of signs of life: it must end within the time limit of an exchange.
-    ranks.agree({})
+    ranks.agree({})  # a partition may take longer than an exchange is waited for
     return torch.from_numpy(np.frombuffer(ranks.broadcast(found), dtype=np.int32).copy()).long()
 
 
