@@ -1,5 +1,7 @@
 """`adgn plan` and `adgn partition`."""
 
+import re
+
 import pytest
 from typer.testing import CliRunner
 
@@ -23,7 +25,9 @@ def test_a_graph_that_no_machine_can_hold():
     found = run("plan", "--nodes", "3e9", "--edges", "1e11", "--memory", 512, "--link", 100)
     assert found.exit_code == 0, found.output
     assert "none of these fits in memory" in found.output
-    assert "needed: " in found.output and "machines with 512 GB each" in found.output
+    text = " ".join(found.output.split())
+    needed = re.search(r"needed: ([\d,]+) machines with 512 GB each", text)
+    assert needed and f"reading, for {needed[1]} machines: " in text
 
 
 def test_a_small_graph_fits_here(ring):
@@ -31,7 +35,18 @@ def test_a_small_graph_fits_here(ring):
     assert found.exit_code == 0, found.output
     assert "one graph: 12 nodes, 12 edges" in found.output
     assert "fits: one process" in found.output
-    assert "reading, for 2 machines: " in found.output
+    assert "reading: " in found.output and "reading, for" not in found.output
+    # Reading takes 100 bytes an edge, more than a step with so few channels.
+    sizes = ("--nodes", 1e6, "--edges", 1e8, "--layers", 1, "--hidden", 1, "--features", 1)
+    found = run("plan", *sizes, "--memory", 8, "--machines", 4, "--link", 1, "--latency", 9)
+    assert "fits: one graph over ranks" in found.output
+    assert "reading, for 4 machines: " in found.output
+
+
+def test_batches_are_planned_without_their_reading():
+    found = run("plan", "sssp", "--machines", 2, "--link", 1, "--latency", 9)
+    assert found.exit_code == 0, found.output
+    assert "batches of graphs" in found.output and "reading:" not in found.output
 
 
 def test_a_latency_that_is_given(ring):

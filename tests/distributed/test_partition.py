@@ -80,6 +80,10 @@ def test_files(tmp_path):
         read_partition(file, edges.flip(1), 6, 2)
     with pytest.raises(RankError, match=r"has 2 parts, and there are 3 ranks"):
         read_partition(file, edges, 6, 3)
+    for wrong in (-1, 2):
+        write_partition(file, torch.tensor([0, 0, 1, 1, wrong, 0]), edges, 2)
+        with pytest.raises(RankError, match=rf"two.safetensors gives node 4 to rank {wrong}, and"):
+            read_partition(file, edges, 6, 2)
     file.write_bytes(b"something else")
     with pytest.raises(RankError, match="is no partition"):
         read_partition(file, edges, 6, 2)

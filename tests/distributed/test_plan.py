@@ -44,6 +44,10 @@ def test_batches_exchange_gradients_alone():
     batch = Workload(nodes=1e6, edges=1e7, layers=20, hidden=30, graphs=512)
     found = need(batch, SPEEDS, machines=4, memory=1e9)
     assert found.mode == "batches over ranks" and found.halo == 0
+    # Each rank reads the whole data set; a batch does not tell how large that is.
+    assert found.reading == found.reading_whole == 0
+    tight = need(batch, SPEEDS, machines=4, memory=found.memory)
+    assert tight.fits and not need(batch, SPEEDS, machines=4, memory=found.memory - 1).fits
 
 
 def test_the_smallest_number_of_machines():

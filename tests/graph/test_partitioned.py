@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adgn.graph import (
+    CSR,
     GraphPart,
     PartitionedGraph,
     PartitionedOperator,
@@ -16,6 +17,7 @@ from adgn.graph import (
 )
 from adgn.graph.adjacency import NORMALIZATIONS
 from adgn.graph.direction import OperatorDirection
+from adgn.graph.partitioned import Matrix
 from adgn.training.batches import graph_as_given
 from tests.helpers.rank_threads import on_ranks
 
@@ -142,6 +144,19 @@ def test_parts_that_cannot_be(change, message):
     right |= {"edge_index": torch.tensor([[0], [1]]), "edge_weight": None, "spread": True}
     with pytest.raises(ValueError, match=message):
         GraphPart(**{**right, **change})
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+def test_a_matrix_with_more_columns_leaves_the_first_as_it_was(dtype):
+    rowptr, col = torch.tensor([0, 2, 2, 3], dtype=dtype), torch.tensor([0, 1, 1], dtype=dtype)
+    matrix = Matrix(CSR(rowptr, col, (3, 2)), torch.tensor([1.0, 2.0, 3.0]))
+    row, place = torch.tensor([2, 0, 2]), torch.tensor([0, 1, 1])
+    more = matrix.appended(row, place, torch.tensor([4.0, 5.0, 6.0]), 2)
+    assert rowptr.tolist() == [0, 2, 2, 3] and col.tolist() == [0, 1, 1]
+    assert more.csr.rowptr.tolist() == [0, 3, 3, 6] and more.csr.shape == (3, 4)
+    dense = torch.zeros(3, 4)
+    dense[more.csr.row.long(), more.csr.col.long()] = more.value
+    assert dense.tolist() == [[1, 2, 0, 5], [0, 0, 0, 0], [0, 3, 4, 6]]
 
 
 def test_states_of_several_kinds_at_once():

@@ -1,5 +1,7 @@
 """The page on several ranks says what was measured, the unpleasant too."""
 
+import json
+
 import pytest
 
 from tests.scripts.test_generated_pages import load
@@ -41,3 +43,21 @@ def test_goals_that_are_met_and_missed(change, said):
     assert "a processor, 2026-01-01, commit abcdef1: `python -m benchmarks.distributed`" in text
     if not change:
         assert "| Physics, partitioned | 100.0 | 120.0 | 10.0 | 1.20 | 2.00 | 2.00 |" in text
+
+
+def test_a_page_before_and_after_steps_are_measured(tmp_path, monkeypatch):
+    script = load("document_distributed")
+    text = script.PAGE.read_text(encoding="utf-8")
+    file = tmp_path / "results" / "distributed.json"
+    file.parent.mkdir()
+    monkeypatch.setattr(script, "ROOT", tmp_path)
+    monkeypatch.setattr(script, "STEPS", file)
+    before = script.page(text)
+    assert "Not measured yet: there is no `results/distributed.json`." in before
+    batches = {**CASE, "case": "batches", "received_bytes_per_step": 0}
+    batches["partition_bytes_per_step"] = 0
+    file.write_text(json.dumps({**ABOUT, "cases": [batches, CASE]}), encoding="utf-8")
+    after = script.page(before)
+    assert "Not measured yet" not in after and script.page(after) == after
+    assert "<!-- generated: rank steps -->\nAll are within the goal" in after
+    assert "| `sssp`, batches of 512 graphs | 100.0 | 120.0 | 10.0 | 1.20 | – | – |" in after

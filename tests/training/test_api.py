@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from unittest.mock import ANY
 
 import pytest
 import torch
@@ -27,6 +28,7 @@ from adgn.training import (
     to_toml,
     train,
 )
+from adgn.training.api import finished_run
 from adgn.training.checkpoint import load_weights, save_weights
 from tests import warm
 
@@ -65,6 +67,26 @@ def test_a_run_leaves_everything_behind(tiny, tmp_path):
     assert result.score == result.scores["test"]["log10_mse"]
     text = (tmp_path / "run" / "metrics.jsonl").read_text()
     assert "seconds" not in text and "time" not in text
+
+
+@pytest.mark.parametrize("evaluate_test", [True, False])
+def test_a_finished_run_is_there_without_its_data(tiny, tmp_path, monkeypatch, evaluate_test):
+    result = train(tiny, run_dir=tmp_path / "run", evaluate_test=evaluate_test)
+    monkeypatch.setattr("adgn.training.api.prepare", None)  # nothing reads data
+    found = finished_run(tmp_path / "run")
+    for name in ("config", "scores", "constant", "published", "notes", "transforms", "history"):
+        assert getattr(found, name) == getattr(result, name), name
+    # result.json has milliseconds.
+    assert found.to_dict() == {**result.to_dict(), "seconds_per_epoch": ANY}
+    assert found.run_dir == result.run_dir
+    weights = found.model.state_dict()
+    assert all(weights[key].equal(value) for key, value in result.model.state_dict().items())
+
+
+def test_a_run_that_is_not_over_has_no_result(tiny, tmp_path):
+    with pytest.raises(Interrupted):
+        train(tiny, run_dir=tmp_path / "run", callbacks=[StopAfter(2)])
+    assert finished_run(tmp_path / "run") is None
 
 
 def test_configuration_of_a_run_reruns_as_it_is(tiny, tmp_path):

@@ -8,7 +8,9 @@ import time
 import pytest
 import torch
 
+from adgn.distributed.partition import METHODS
 from adgn.training import resolve_config, resume, train
+from adgn.training.ray_ranks import absolute_partition
 from tests.servers import served
 from tests.training.test_launch import SMALL, weights_of
 
@@ -26,6 +28,12 @@ except RankError as error:
     print(error, file=sys.stderr)
     sys.exit(3)
 """
+
+
+def test_a_partition_is_where_the_command_was_given(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert absolute_partition("two/parts") == str(tmp_path.resolve() / "two" / "parts")
+    assert [absolute_partition(method) for method in METHODS] == [*METHODS]
 
 
 def test_a_lost_node(tmp_path):

@@ -134,6 +134,20 @@ def test_every_rank_is_told_what_is_wrong_with_a_shard(folder, kind):
             raise error
 
 
+def test_no_byte_of_a_header_may_change(folder):
+    file = shard_file(folder, 1)
+    data = file.read_bytes()
+    end = 8 + int.from_bytes(data[:8], "little")
+    assert b"out_channels" in data[:end] and b"spread" in data[:end]
+    read_shard(folder, One(1), TASK, exchange=object())
+    for place in range(len(data[:end].rstrip())):
+        changed = bytearray(data)
+        changed[place] ^= 1
+        file.write_bytes(bytes(changed))
+        with pytest.raises(RankError, match=r"rank-1.safetensors (does not have|is no shard)"):
+            read_shard(folder, One(1), TASK, exchange=object())
+
+
 def test_other_data_and_other_numbers_of_ranks(folder):
     with pytest.raises(RankError, match=r"of other data \(name: 'ten-nodes', not 'nine-nodes'\)"):
         read_shard(folder, One(0), TaskConfig(name="ten-nodes"))

@@ -13,6 +13,7 @@ from adgn.distributed.partition import write_partition
 from adgn.training import RunDirectory, prepare, resolve_config, resume, train, unregister_task
 from adgn.training.errors import DamagedRunError
 from adgn.training.launch import local_ranks
+from adgn.training.shards import write_shards
 from adgn.training.shares import WholeGraph
 from tests.training.test_launch import Signal, weights_of
 
@@ -61,11 +62,13 @@ def test_a_run_goes_on_with_the_partition_it_had(
 ):
     partition, folder = every_second, tmp_path / "run"
     if kind == "shards":
-        partition = str(tmp_path / "shards")
-        shards_of(config, partition, "--method", "blocks")
+        partition, data = str(tmp_path / "shards"), prepare(config).data
+        owner = torch.arange(WholeGraph.of(data).num_nodes) % 2
+        write_shards(Path(partition), data, owner, 2, config.task)
     whole = weights_of(run(config, partition))
     assert torch.allclose(weights_of(train(config)), whole, atol=1e-6)
-    assert not weights_of(run(config, "ldg")).equal(whole)  # else this test could not fail
+    # What a run that kept nothing would take; were it equal, this test could not fail.
+    assert not weights_of(run(config, "auto")).equal(whole)
     kill = Signal(3, signal.SIGKILL)
     with pytest.raises(RankError, match=r"rank 1 is lost"):
         run(config, partition, run_dir=folder, callbacks=[kill])
@@ -84,6 +87,11 @@ def test_what_a_run_keeps(config, every_second, tmp_path):
     assert directory.partition_of(2, "blocks") == "blocks"  # what is asked for comes first
     directory.keep_partition(3, str(tmp_path))
     assert directory.partition_of(3, "auto") == str(tmp_path.resolve())
+    message = r"shards of 3 ranks \(.*\), and there are 2 ranks now; take --workers 3, .*--parts 2"
+    with pytest.raises(RankError, match=message):
+        directory.partition_of(2, "auto")
+    assert directory.partition_of(2, "ldg") == "ldg"
+    assert directory.partition_of(1, "auto") == "auto"  # one process has the graph whole
     directory.partition_file.write_text("{")
     with pytest.raises(DamagedRunError, match=r"partition.json is damaged .* give --partition"):
         directory.partition_of(3, "auto")

@@ -112,12 +112,11 @@ def plan(
                 )
             )
     _show(needs)
-    if found.graphs == 1:
-        say(_reading(needs[-1], found))
     fitting = [one for one in needs if one.fits]
     if fitting:
         best = min(fitting, key=lambda one: (one.machines, one.seconds))
         say(f"fits: {_advice(best)}")
+        _say_reading(best, found)
         return
     least = machines_needed(found, speeds, each, 0.5 if halo is None else halo)
     say("none of these fits in memory")
@@ -132,6 +131,7 @@ def plan(
         f"needed: {least.machines:,} machines with {_size(each)} each, {_size(least.memory)} of it "
         f"in use: {_advice(least)}"
     )
+    _say_reading(least, found)
 
 
 def _workload(
@@ -236,7 +236,7 @@ def _show(needs: "list[Need]") -> None:
             _size(one.memory),
             _size(one.states),
             _size(one.graph + one.features),
-            _size(one.reading),
+            _size(one.reading) if one.reading else "",
             _seconds(one.compute),
             _seconds(one.exchange),
             "fits" if one.fits else "too large",
@@ -248,9 +248,14 @@ def _show(needs: "list[Need]") -> None:
     print_table(names, rows)
 
 
-def _reading(one: "Need", work: "Workload") -> str:
-    """What is needed before the first step."""
-    return (
+def _say_reading(one: "Need", work: "Workload") -> None:
+    """What the plan needs before the first step; of batches of graphs that is not known."""
+    if work.graphs > 1:
+        return
+    if one.machines == 1:
+        say(f"reading: {_size(one.reading)} while the graph is read and its operators are made")
+        return
+    say(
         f"reading, for {one.machines:,} machines: {_size(one.reading)} on each with shards (adgn "
         f"partition --shards), {_size(one.reading_whole)} without; writing the shards takes a "
         f"machine with the whole graph in memory, {_size(16 * work.edges)} for its edges alone"

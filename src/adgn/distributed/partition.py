@@ -17,6 +17,7 @@ from torch import Tensor
 from adgn._util.files import write_file
 from adgn._util.suggestions import unknown_name
 from adgn.distributed.errors import RankError
+from adgn.distributed.metis import has_metis, metis
 
 Method = Literal["auto", "metis", "ldg", "blocks"]
 METHODS: tuple[Method, ...] = ("auto", "metis", "ldg", "blocks")
@@ -90,14 +91,16 @@ def partition(
     if parts == 1:
         return torch.zeros(num_nodes, dtype=torch.long)
     if method == "auto":
-        method = "metis" if _has_metis() else "ldg"
+        method = "metis" if has_metis() else "ldg"
     if method == "blocks":
         work = np.bincount(edge_index[1].cpu().numpy(), minlength=num_nodes) + 1.0
         owner = np.minimum((np.cumsum(work) - work / 2) * parts // work.sum(), parts - 1)
     else:
         graph = _neighbours(edge_index, num_nodes)
-        metis = method == "metis"
-        owner = _metis(graph, parts, seed) if metis else _refined(graph, _ldg(graph, parts), parts)
+        if method == "metis":
+            owner = metis(graph.indptr, graph.indices, parts, seed)
+        else:
+            owner = _refined(graph, _ldg(graph, parts), parts)
     return _no_part_empty(torch.from_numpy(np.asarray(owner, dtype=np.int64)), parts)
 
 
@@ -112,29 +115,6 @@ def _neighbours(edge_index: Tensor, num_nodes: int) -> scipy.sparse.csr_matrix:
     both = (matrix + matrix.T).tocsr()
     both.data[:] = 1
     return both
-
-
-def _has_metis() -> bool:
-    try:
-        import pymetis  # type: ignore[import-not-found, unused-ignore]  # noqa: F401
-    except ImportError:
-        return False
-    return True
-
-
-def _metis(graph: scipy.sparse.csr_matrix, parts: int, seed: int) -> np.ndarray:
-    try:
-        import pymetis  # type: ignore[import-not-found, unused-ignore]
-    except ImportError as error:
-        raise ValueError(
-            "method='metis' needs pymetis, which is not installed: pip install pymetis, or use "
-            "method='ldg'"
-        ) from error
-    options = pymetis.Options(seed=seed)
-    weights = (np.diff(graph.indptr) + 1).tolist()  # balanced by nodes and edges
-    adjacency = pymetis.CSRAdjacency(graph.indptr, graph.indices)
-    _, owner = pymetis.part_graph(parts, adjacency, vweights=weights, options=options)
-    return np.asarray(owner)
 
 
 def _ldg(graph: scipy.sparse.csr_matrix, parts: int) -> np.ndarray:
@@ -283,5 +263,11 @@ def read_partition(path: Path, edge_index: Tensor, num_nodes: int, parts: int) -
         raise RankError(
             f"{path} has {written} parts, and there are {parts} ranks; take --workers {written}, "
             "or make another partition"
+        )
+    if bool((wrong := (owner < 0) | (owner >= parts)).any()):
+        node = int(wrong.nonzero()[0])
+        raise RankError(
+            f"{path} gives node {node} to rank {int(owner[node])}, and ranks go from 0 to "
+            f"{parts - 1}; make the partition anew with `adgn partition`"
         )
     return owner

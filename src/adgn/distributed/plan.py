@@ -20,7 +20,9 @@ _FLOAT, _INDEX = 4, 4
 _OPERATOR_BYTES = 2 * (_INDEX + _FLOAT)  # an entry in the operator and in its transpose
 _BUILDING_BYTES = 40  # an edge while operators are made: the list, its order, slots
 _LISTED_BYTES = 2 * 8  # an edge as it is read, whole
-_MAKING_BYTES = 100  # an edge of a rank, at most, while its rows are made; measured: 92
+# An edge of a rank while its rows are made. Measured: the sum over incoming edges takes 48, gcn 70,
+# skew 99. It is too little for gcn with direction="undirected", which takes 188.
+_MAKING_BYTES = 100
 _AT_WORK = 6.0  # arrays of states of the step under way, of encoder and readout
 _KEPT = 1.0  # numbers kept per entry of the states and step, A-DGN with sum or gcn
 Mode = Literal["one process", "batches over ranks", "one graph over ranks"]
@@ -97,10 +99,11 @@ class Need:
         states, graph, features, weights: Bytes.
         compute, exchange: Seconds.
         halo: Rows that come in for one product.
-        reading: Bytes at most while a rank reads its data and makes its operators; of one graph on
-            several machines, from its shard.
+        reading: Of one graph, bytes while a rank reads it and makes its operators; on several
+            machines, from its shard. 0 for batches of graphs: each rank reads the whole data set,
+            whose size a batch does not tell.
         reading_whole: The same where each rank reads the whole graph.
-        fits: Whether the memory is there, for training and before.
+        fits: Whether the memory is there, for training and, of one graph, before.
     """
 
     machines: int
@@ -188,12 +191,13 @@ def need(
     sums = 2 * _FLOAT * weights / speeds.link + 2 * speeds.latency if several else 0.0
     moved = products * (halo * size / speeds.link + speeds.latency) if halo else 0.0
     found = states + graph + features + weight_bytes
-    # Edges that join two ranks are in both shards: with the halo's nodes come their edges.
-    shared = 1 + halo / nodes if several and not batches else 1.0
-    reading = features + min(edges * shared, work.edges) * _MAKING_BYTES
-    reading_whole = reading
-    if several:
-        reading_whole += _LISTED_BYTES * work.edges + features * (machines - 1)
+    reading = reading_whole = 0.0
+    if not batches:
+        # Edges that join two ranks are in both shards: with the halo's nodes come their edges.
+        shared = 1 + halo / nodes
+        reading = reading_whole = features + min(edges * shared, work.edges) * _MAKING_BYTES
+        if several:
+            reading_whole += _LISTED_BYTES * work.edges + features * (machines - 1)
     free = available_bytes() if memory is None else memory
     return Need(
         machines=machines,

@@ -80,7 +80,7 @@ class Matrix:
         merged[place], merged[behind] = csr.col.to(dtype), (col[order] + before).to(dtype)
         values = value.new_empty(old + new)
         values[place], values[behind] = self.value, value[order]
-        rowptr = csr.rowptr.long()
+        rowptr = csr.rowptr.to(torch.long, copy=True)
         rowptr[1:] += added.cumsum(0)
         return Matrix(CSR(rowptr.to(dtype), merged, (rows, before + columns)), values)
 

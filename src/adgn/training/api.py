@@ -1,9 +1,10 @@
 """A run from beginning to end: from a configuration to scores, weights and files."""
 
 import json
+import math
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -42,8 +43,19 @@ from adgn.training.run import Checkpointer, RunDirectory, RunResult, essential_s
 from adgn.training.seeding import own_randomness, resolve_device
 from adgn.training.shards import read_shard
 from adgn.training.shares import check_network, share_data
-from adgn.training.tasks import Progress, TaskData, cached_data, task_entry, with_extra_scores
+from adgn.training.tasks import (
+    Progress,
+    TaskData,
+    TaskSize,
+    cached_data,
+    task_entry,
+    with_extra_scores,
+)
 from adgn.training.trainer import Callback, Trainer
+
+# Of the data: what a network is built for.
+_NETWORK = ("in_channels", "out_channels", "level", "embeddings", "fully_adjacent")
+_OUTCOME = ("best_epoch", "epochs", "stopped", "seconds")  # of result.json: how training ended
 
 
 @dataclass(frozen=True, eq=False)
@@ -369,7 +381,7 @@ def _found(config: TrainConfig, directory: RunDirectory | None, ranks: Ranks) ->
         if finished is not None and found["state"] is None:
             weights, about = load_weights(directory.best_file)
             directory.check_weights(config, about)
-            outcome = {key: finished[key] for key in ("best_epoch", "epochs", "stopped", "seconds")}
+            outcome = {key: finished[key] for key in _OUTCOME}
             outcome["history"] = directory.history(finished.get("metrics_sha256"))
             found |= {"weights": weights, "outcome": outcome}
     if ranks.size == 1:
@@ -395,7 +407,11 @@ def _fit(prepared: Prepared, directory: RunDirectory | None, evaluate_test: bool
         history=trainer.history if directory is None else directory.history(),
     )
     if directory is not None and not directory.result_file.exists():
-        directory.write_result({**result.to_dict(), "metrics_sha256": directory.metrics_digest()})
+        more = {
+            "metrics_sha256": directory.metrics_digest(),
+            "network": {key: getattr(prepared.data, key) for key in _NETWORK},
+        }
+        directory.write_result({**result.to_dict(), **more})
     return result
 
 
@@ -417,6 +433,44 @@ def _result(
         run_dir=None if directory is None else directory.path,
         **outcome,
     )
+
+
+def finished_run(run_dir: str | Path) -> RunResult | None:
+    """The result of a finished run from its files alone: the data may be too large to be read here.
+
+    The network, with the best weights, is on the CPU. `None` where the run is not over, or an
+    earlier version finished it, which wrote too little for this.
+    """
+    directory = RunDirectory(run_dir)
+    config, found = directory.config(), directory.result()
+    if found is None or "network" not in found:
+        return None
+    weights, about = load_weights(directory.best_file)
+    directory.check_weights(config, about)
+    sizes = dict(found["network"])
+    if sizes["embeddings"] is not None:
+        sizes["embeddings"] = tuple(sizes["embeddings"])  # JSON has lists
+    with own_randomness(config.seed):
+        model = build_network(config.model, TaskSize(0.0, 0, 0, **sizes))
+    load_into(model, weights, directory.best_file)
+    return RunResult(
+        config=config,
+        scores={split: _numbers(scores) for split, scores in found["scores"].items()},
+        constant=_numbers(found["constant_predictor"]),
+        published=task_entry(config.task.name).published(config),
+        notes=tuple(found["notes"]),
+        transforms=tuple(found["transforms"]),
+        parameters=found["parameters"],
+        model=model,
+        run_dir=directory.path,
+        history=directory.history(found["metrics_sha256"]),
+        **{key: found[key] for key in _OUTCOME},
+    )
+
+
+def _numbers(scores: Mapping[str, float | None]) -> Scores:
+    """Scores as they were; JSON has no number for one that is not finite."""
+    return {name: math.nan if score is None else score for name, score in scores.items()}
 
 
 def open_run(run_dir: str | Path, *, device: str | None = None) -> Prepared:

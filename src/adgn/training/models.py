@@ -225,7 +225,7 @@ def build_network(config: "ModelConfig", data: "TaskData | TaskSize") -> GraphNe
             f"model.encoder={encoder!r} does not fit the task: its features are {kind}"
         )
     options = dict(config.options)
-    if getattr(data, "fully_adjacent", False):
+    if data.fully_adjacent:
         options["fully_adjacent"] = True
     return build_model(
         config.name,

@@ -14,8 +14,9 @@ from adgn._util.ray_cluster import joined
 from adgn._util.registry import VARIABLE as PLUGINS
 from adgn.data.root import ROOT_VARIABLE, data_root
 from adgn.distributed.errors import RankError
+from adgn.distributed.partition import METHODS
 from adgn.distributed.ranks import DEFAULT_PREPARE_TIMEOUT, DEFAULT_TIMEOUT, ProcessRanks
-from adgn.training.api import resume, train
+from adgn.training.api import finished_run, resume, train
 from adgn.training.config import TrainConfig, resolve_config
 from adgn.training.errors import Interrupted
 from adgn.training.launch import check_counts, rank_device
@@ -65,7 +66,8 @@ def train_on_ray(
         timeout: Seconds that a rank waits for the others in an exchange.
         prepare_timeout: Seconds that it waits for one that prepares data without a word.
         partition: As of `adgn.training.train`.
-        callbacks, progress: Told of the last evaluation alone, which is here.
+        callbacks, progress: As of `adgn.training.resume`, for a run that an earlier version has
+            finished; it is evaluated here. Of training, which is elsewhere, they are not told.
 
     Raises:
         RankError: Ray is missing or has too little room, or a rank was lost; the state is kept.
@@ -88,7 +90,7 @@ def train_on_ray(
             "timeout": timeout,
             "prepare_timeout": prepare_timeout,
             "threads": threads,
-            "partition": partition,
+            "partition": absolute_partition(partition),
         }
         trainer = TorchTrainer(
             _train_rank,
@@ -111,7 +113,19 @@ def train_on_ray(
             raise RankError(
                 f"the run on Ray ended: {_reason(error)}. It goes on from its last state"
             ) from error
-    return resume(folder, callbacks=callbacks, progress=progress)
+    # Not `resume` where it can be helped: it reads all of the data, which ranks may share because
+    # they are too large for one machine.
+    return finished_run(folder) or resume(folder, callbacks=callbacks, progress=progress)
+
+
+def absolute_partition(partition: str) -> str:
+    """A method as it is, and a path as a rank finds it, whose working directory is Ray's choice.
+
+    Example:
+        >>> absolute_partition("metis")
+        'metis'
+    """
+    return partition if partition in METHODS else str(Path(partition).resolve())
 
 
 def _check_room(ray: Any, workers: int, threads: int) -> None:

@@ -25,6 +25,7 @@ from torch import nn
 from adgn._util.environment import environment
 from adgn._util.files import check_is_file, finite_or_none, parse_json, remove_temporaries
 from adgn._util.registry import loaded_plugins
+from adgn.distributed.errors import RankError
 from adgn.training.batches import Split
 from adgn.training.checkpoint import (
     AppendedFile,
@@ -228,16 +229,31 @@ class RunDirectory:
         write_atomically(self.partition_file, text.encode() + b"\n")
 
     def partition_of(self, parts: int, asked: str) -> str:
-        """The partition that the run had with so many ranks, where `"auto"` was asked for."""
+        """The partition that the run had with so many ranks, where `"auto"` was asked for.
+
+        Raises:
+            RankError: The run had shards, and those of another number of ranks: each rank would
+                read the whole graph, which may be too large for it.
+        """
         if asked != "auto" or parts == 1 or not self.partition_file.exists():
             return asked
         try:
             kept = parse_json(read_bytes(self.partition_file, "give --partition"))
-            return str(self.path / kept["partition"]) if kept["parts"] == parts else asked
+            before, how = int(kept["parts"]), str(kept["partition"])
         except (ValueError, KeyError, TypeError) as error:
             raise DamagedRunError(
                 f"{self.partition_file} is damaged ({error}); remove it and give --partition"
             ) from error
+        if before == parts:
+            return str(self.path / how)
+        if how == self.owners_file.name:
+            return asked
+        raise RankError(
+            f"the run in {self.path} has shards of {before} ranks ({how}), and there are {parts} "
+            f"ranks now; take --workers {before}, or write shards with `adgn partition TASK "
+            f"--parts {parts} --shards FOLDER` and give --partition FOLDER, or let each rank read "
+            "the whole graph with --partition ldg (or metis, blocks)"
+        )
 
     def refuse_other(self, config: TrainConfig) -> None:
         """Raises where a run with another configuration is there."""

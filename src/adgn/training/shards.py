@@ -76,8 +76,8 @@ def write_shards(
             "normalized": part.normalized,
             "splits": list(data.sources),
             "data": {key: getattr(data, key) for key in (*_DATA, "fully_adjacent")},
-            "checksum": _checksum(tensors),
         }
+        about["checksum"] = _checksum(about, tensors)
         files.append(shard_file(folder, rank))
         write_file(files[-1], save(tensors, {_ABOUT: json.dumps(about)}))
     return files
@@ -101,6 +101,8 @@ def read_shard(
     again = (
         f"write the shards anew: `adgn partition {task.name} --parts {ranks.size} --shards FOLDER`"
     )
+    if about.get("checksum") != _checksum(about, tensors):
+        raise RankError(f"{file} does not have the checksum that it was written with; {again}")
     if about["parts"] != ranks.size:
         raise RankError(
             f"{file} is one of {about['parts']} shards, and there are {ranks.size} ranks; take "
@@ -113,8 +115,6 @@ def read_shard(
         )
     if differences := config_differences(_settings(task), about["task"]):
         raise RankError(f"{file} is of other data ({'; '.join(differences[:3])}); {again}")
-    if about["checksum"] != _checksum(tensors):
-        raise RankError(f"{file} does not have the checksum that it was written with; {again}")
     ranks.agree({"the partition of the shards": about["set"]})
     if exchange is None:
         assert isinstance(ranks, ProcessRanks)
@@ -215,8 +215,11 @@ def _task_data(
     return TaskData(train=train, sources=sources, **known)
 
 
-def _checksum(tensors: Mapping[str, Tensor]) -> str:
+def _checksum(about: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
+    """A digest of all that a shard has but for the digest itself."""
     hashed = hashlib.blake2b(digest_size=16)
+    told = {key: value for key, value in about.items() if key != "checksum"}
+    hashed.update(json.dumps(told, sort_keys=True).encode())
     for name in sorted(tensors):
         tensor = tensors[name].cpu().contiguous()
         hashed.update(f"{name}{tensor.dtype}{list(tensor.shape)}".encode())

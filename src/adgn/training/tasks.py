@@ -98,7 +98,7 @@ class TaskSize:
     Attributes:
         data: Bytes of all splits.
         nodes, edges: Of the largest train batch, both directions of an edge counted.
-        in_channels, out_channels, level, embeddings: As of `TaskData`.
+        in_channels, out_channels, level, embeddings, fully_adjacent: As of `TaskData`.
         graphs: How many graphs that batch has.
     """
 
@@ -110,6 +110,7 @@ class TaskSize:
     level: "Level" = "node"
     embeddings: tuple[int, ...] | None = None
     graphs: int = 1
+    fully_adjacent: bool = False
 
 
 @dataclass(frozen=True)
