@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from adgn.training import DamagedRunError, RunDirectory, RunError, TrainConfig
+from adgn.training import DamagedRunError, RunDirectory, RunError, TrainConfig, resolve_config
 from adgn.training.config import CheckpointConfig
 from adgn.training.run import Checkpointer, strict_json
 from tests import warm
@@ -40,6 +40,26 @@ def test_foreign_directories_are_left_alone(tmp_path):
     (tmp_path / "thesis.doc").write_text("precious")
     with pytest.raises(RunError, match=r"holds 'thesis.doc', but no run"):
         RunDirectory(tmp_path).make()
+
+
+def test_a_run_whose_configuration_could_not_be_written_can_begin_again(tmp_path, monkeypatch):
+    directory, written = RunDirectory(tmp_path / "run"), []
+    config = resolve_config("graph-transfer")
+    monkeypatch.setattr("adgn.training.run.loaded_plugins", lambda: ["own_model"])
+
+    def full_disk(path, data):
+        if path == directory.config_file and not written:
+            written.append(path)
+            raise RunError("no space left")
+        path.write_bytes(data)
+
+    monkeypatch.setattr("adgn.training.run.write_atomically", full_disk)
+    directory.make()
+    with pytest.raises(RunError, match="no space left"):
+        directory.begin(config)
+    directory.make()
+    directory.begin(config)
+    assert directory.config_file.exists()
 
 
 def test_left_over_temporary_files_are_no_hindrance(tmp_path):

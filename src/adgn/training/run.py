@@ -189,12 +189,15 @@ class RunDirectory:
 
     def make(self) -> None:
         """Makes the directory, unless it holds something else than a run."""
+        first = self.plugins_file.name  # written before config.toml, which a full disk may prevent
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             others = [
                 entry.name
                 for entry in self.path.iterdir()
-                if not entry.name.startswith(".") and not self.config_file.exists()
+                if not entry.name.startswith(".")
+                and entry.name != first
+                and not self.config_file.exists()
             ]
         except OSError as error:
             raise RunError(
