@@ -82,6 +82,8 @@ def check_adgn(words):
 
 
 def check_python(words):
+    if words[0] == "-m":  # a module of this checkout
+        words = [words[1].replace(".", "/") + ".py", *words[2:]]
     script = ROOT / words[0]
     text = script.read_text(encoding="utf-8")
     helper = (ROOT / "scripts" / "pages.py").read_text(encoding="utf-8")
@@ -146,6 +148,7 @@ def test_what_a_text_mentions_is_there(command):
         ("adgn train sssp --set model.depht=3", "depht"),
         ("adgn reproduce property --models gnc", "gnc"),
         ("python scripts/nowhere.py", "nowhere.py"),
+        ("python -m benchmarks.nowhere", "nowhere.py"),
         ("python scripts/document_cli.py --wrote", "--wrote"),
         ("pip install 'adgn[rey]'", "rey"),
     ],
