@@ -66,6 +66,32 @@ def test_attention_reads_and_writes_nothing_outside_of_its_arrays(native, isa, d
         torch.testing.assert_close(results[-1], back, rtol=exact, atol=10 * exact)
 
 
+@pytest.mark.parametrize("longest", ["first", "last"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_attention_over_rows_of_every_length(native, isa, dtype, longest, monkeypatch):
+    # No entry, a part of a vector, whole vectors, more than are held in registers.
+    lengths = list(range(40)) if longest == "last" else list(range(39, -1, -1))
+    target = torch.repeat_interleave(torch.arange(40), torch.tensor(lengths))
+    source = torch.cat([torch.arange(length) for length in lengths])
+    generator = torch.Generator().manual_seed(0)
+    weight = torch.rand(target.numel(), dtype=dtype, generator=generator)
+    edges = torch.stack([source, target])
+    operator = graph_operator(edges, weight, num_nodes=40, like=torch.zeros(1, dtype=dtype))
+    states = torch.randn(40, 2 * (5 + 2), dtype=dtype, generator=generator)
+    grad = torch.randn(40, 10, dtype=dtype, generator=generator)
+    guards = Guards()
+    with monkeypatch.context() as patch:
+        patch.setattr(edge_calls, "buffers", guards)
+        found = attention_both_ways(native, guards, operator, states, 2, None, grad)
+    assert guards.untouched()
+    states.requires_grad_()
+    expected = attend_reference(operator, states, 2, 0.2, None)
+    (back,) = torch.autograd.grad(expected, states, grad)
+    exact = {torch.float32: 2e-5, torch.float64: 1e-13}[dtype]
+    torch.testing.assert_close(found[0], expected, rtol=exact, atol=exact)
+    torch.testing.assert_close(found[-1], back, rtol=exact, atol=10 * exact)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_cosines_read_and_write_nothing_outside_of_their_arrays(native, isa, dtype, monkeypatch):
     generator = torch.Generator().manual_seed(0)

@@ -9,32 +9,44 @@
 namespace adgn {
 namespace ADGN_ISA {
 
-// The sum of a vector's lanes, halving it again and again.
+// A vector's lanes made one number, halving the vector again and again.
 template <class T, int bytes>
-struct LaneSum {
+struct Lanes {
     typedef T Whole __attribute__((vector_size(bytes)));
     typedef T Half __attribute__((vector_size(bytes / 2)));
-    ADGN_INLINE T of(Whole v) {
+    template <class Join>
+    ADGN_INLINE T joined(Whole v, Join join) {
         Half low, high;
         std::memcpy(&low, &v, sizeof low);
         std::memcpy(&high, reinterpret_cast<const char*>(&v) + sizeof low, sizeof high);
-        return LaneSum<T, bytes / 2>::of(low + high);
+        return Lanes<T, bytes / 2>::joined(join(low, high), join);
     }
 };
 template <>
-struct LaneSum<float, 16> {
+struct Lanes<float, 16> {
     typedef float Whole __attribute__((vector_size(16)));
-    ADGN_INLINE float of(Whole v) { return (v[0] + v[2]) + (v[1] + v[3]); }
+    template <class Join>
+    ADGN_INLINE float joined(Whole v, Join join) {
+        return join(join(v[0], v[2]), join(v[1], v[3]));
+    }
 };
 template <>
-struct LaneSum<double, 16> {
+struct Lanes<double, 16> {
     typedef double Whole __attribute__((vector_size(16)));
-    ADGN_INLINE double of(Whole v) { return v[0] + v[1]; }
+    template <class Join>
+    ADGN_INLINE double joined(Whole v, Join join) {
+        return join(v[0], v[1]);
+    }
 };
 
 template <class T>
 ADGN_INLINE T sum_of_lanes(Vector<T> v) {
-    return LaneSum<T, ADGN_VECTOR_BYTES>::of(v);
+    return Lanes<T, ADGN_VECTOR_BYTES>::joined(v, [](auto a, auto b) { return a + b; });
+}
+
+template <class T>
+ADGN_INLINE T top_of_lanes(Vector<T> v) {
+    return Lanes<T, ADGN_VECTOR_BYTES>::joined(v, [](auto a, auto b) { return a > b ? a : b; });
 }
 
 // a · b for rows of any width.
@@ -61,11 +73,8 @@ struct HeldRow {
 #pragma GCC unroll 8
         for (int j = 0; j < groups; ++j)
             held.part[j] = load<T>(row + place<T, groups>(j, held.tail));
-        T last[lanes<T>];
-        store<T>(last, held.part[groups - 1]);
         const Index twice = (groups - 1) * lanes<T> - held.tail;
-        for (Index i = 0; i < twice; ++i) last[i] = T(0);
-        held.part[groups - 1] = load<T>(last);
+        held.part[groups - 1] = from_lane<T>(twice, held.part[groups - 1]);
         return held;
     }
 };
@@ -77,7 +86,8 @@ ADGN_INLINE void dots_held(const DotTask<T>& task, Index row, Index ahead_end) {
     const auto held = HeldRow<T, groups>::of(task.left + row * width, width);
     for (Index slot = task.rowptr[row]; slot < task.rowptr[row + 1]; ++slot) {
         if (slot + prefetch_distance < ahead_end)
-            prefetch_row(task.right + task.col[slot + prefetch_distance] * width, width);
+            prefetch_vectors<T, groups>(
+                task.right + task.col[slot + prefetch_distance] * width, held.tail);
         const T* other = task.right + task.col[slot] * width;
         V sum = held.part[0] * load<T>(other + place<T, groups>(0, held.tail));
 #pragma GCC unroll 8
@@ -150,45 +160,105 @@ ADGN_INLINE void exp_array(T* x, Index count) {
     }
 }
 
+// The shares of one row of at most `groups` vectors of entries, in registers. Where `inside`, arrays
+// of entries go on for whole vectors: what lies behind the row may be read, and written as it will
+// be written again.
+template <class T, int groups>
+ADGN_INLINE void softmax_short(const AttentionTask<T>& task, const T* source, T own, Index first,
+                               Index count, bool inside, T* share) {
+    using V = Vector<T>;
+    constexpr Index room = groups * lanes<T>;
+    const std::int32_t* col = task.matrix.col + first;
+    const T* value = task.matrix.value + first;
+    std::int32_t own_col[room];
+    T own_value[room];
+    if (!inside) {
+        for (Index i = 0; i < room; ++i) {
+            own_col[i] = i < count ? col[i] : 0;
+            own_value[i] = i < count ? value[i] : T(0);
+        }
+        col = own_col;
+        value = own_value;
+    }
+    const V least = splat<T>(-__builtin_inf());
+    V logit[groups], weight[groups], top = least, total = {};
+#pragma GCC unroll 2
+    for (int k = 0; k < groups; ++k) {
+        V heard;  // lane by lane: stored numbers could not be loaded as a vector at once
+#pragma GCC unroll 16
+        for (int i = 0; i < lanes<T>; ++i) heard[i] = source[col[k * lanes<T> + i] * task.step];
+        heard += own;
+        weight[k] = to_lane<T>(count - k * lanes<T>, load<T>(value + k * lanes<T>));
+        logit[k] = weight[k] == V{} ? least : heard > V{} ? heard : heard * task.slope;
+        top = logit[k] > top ? logit[k] : top;
+    }
+    T highest = top_of_lanes<T>(top);
+    if (highest == -__builtin_inf()) highest = T(0);  // nobody to listen to: exp(-inf) = 0
+#pragma GCC unroll 2
+    for (int k = 0; k < groups; ++k) {
+        logit[k] = weight[k] * exp_of_negative<T>(logit[k] - highest);
+        total += logit[k];
+    }
+    const T sum = sum_of_lanes<T>(total), scale = sum == T(0) ? T(1) : T(1) / sum;
+    T* out = inside ? share + first : own_value;
+#pragma GCC unroll 2
+    for (int k = 0; k < groups; ++k) store<T>(out + k * lanes<T>, logit[k] * scale);
+    if (inside) return;
+    for (Index i = 0; i < count; ++i) share[first + i] = own_value[i];
+}
+
+// The same for a row of any length.
+template <class T>
+void softmax_long(const AttentionTask<T>& task, const T* source, T own, Index first, Index count,
+                  T* share) {
+    const std::int32_t* col = task.matrix.col + first;
+    const T* value = task.matrix.value + first;
+    const T least = -__builtin_inf();
+    const T leak[2] = {task.slope, T(1)};  // looked up: half of the branches would be foretold wrong
+    share += first;
+    T top = least, total = T(0);
+    for (Index i = 0; i < count; ++i) {
+        T logit = own + source[col[i] * task.step];
+        logit *= leak[logit > T(0)];
+        share[i] = value[i] == T(0) ? least : logit;
+        top = share[i] > top ? share[i] : top;
+    }
+    if (top != least)
+        for (Index i = 0; i < count; ++i) share[i] -= top;
+    exp_array<T>(share, count);
+    for (Index i = 0; i < count; ++i) {
+        share[i] *= value[i];
+        total += share[i];
+    }
+    const T scale = total == T(0) ? T(1) : T(1) / total;
+    for (Index i = 0; i < count; ++i) share[i] *= scale;
+}
+
 // The shares of one head for the rows begin … end - 1.
 template <class T>
 ADGN_INLINE void softmax_rows(const AttentionTask<T>& task, Index head, Index begin, Index end) {
-    const Matrix<T>& matrix = task.matrix;
+    const std::int32_t* rowptr = task.matrix.rowptr;
     const T* source = task.states + task.heads * task.channels + head;
     const T* target = source + task.heads;
     T* share = task.share + head * task.entries;
-    const T least = -__builtin_inf();
-    const T leak[2] = {task.slope, T(1)};  // looked up: half of the branches would be foretold wrong
+    const Index writable = rowptr[task.end];
     for (Index row = begin; row < end; ++row) {
-        const Index first = matrix.rowptr[row], last = matrix.rowptr[row + 1];
+        const Index first = rowptr[row], count = rowptr[row + 1] - first;
         const T own = target[row * task.step];
-        T top = least;
-        for (Index slot = first; slot < last; ++slot) {
-            T logit = own + source[matrix.col[slot] * task.step];
-            logit *= leak[logit > T(0)];
-            logit = matrix.value[slot] == T(0) ? least : logit;
-            share[slot] = logit;
-            top = logit > top ? logit : top;
-        }
-        if (top == least) continue;  // nobody to listen to: all shares are exp(-inf) = 0
-        for (Index slot = first; slot < last; ++slot) share[slot] -= top;
-    }
-    const Index from = matrix.rowptr[begin];
-    exp_array<T>(share + from, matrix.rowptr[end] - from);
-    for (Index row = begin; row < end; ++row) {
-        const Index first = matrix.rowptr[row], last = matrix.rowptr[row + 1];
-        T total = T(0);
-        for (Index slot = first; slot < last; ++slot) {
-            share[slot] *= matrix.value[slot];
-            total += share[slot];
-        }
-        const T scale = total == T(0) ? T(1) : T(1) / total;
-        for (Index slot = first; slot < last; ++slot) share[slot] *= scale;
+        if (count <= lanes<T>)
+            softmax_short<T, 1>(task, source, own, first, count, first + lanes<T> <= writable,
+                                share);
+        else if (count <= 2 * lanes<T>)
+            softmax_short<T, 2>(task, source, own, first, count, first + 2 * lanes<T> <= writable,
+                                share);
+        else
+            softmax_long<T>(task, source, own, first, count, share);
     }
     if (!task.keep) return;
     const T* keep = task.keep + head * task.entries;
     T* used = task.used + head * task.entries;
-    for (Index slot = from; slot < matrix.rowptr[end]; ++slot) used[slot] = share[slot] * keep[slot];
+    for (Index slot = rowptr[begin]; slot < rowptr[end]; ++slot)
+        used[slot] = share[slot] * keep[slot];
 }
 
 template <class T>
@@ -248,7 +318,8 @@ ADGN_INLINE void attention_back_held(const AttentionGradTask<T>& task, Index row
     const Index ahead_end = task.rowptr[task.end];
     for (Index slot = task.rowptr[row]; slot < task.rowptr[row + 1]; ++slot) {
         if (slot + prefetch_distance < ahead_end)
-            prefetch_row(grad_out + task.col[slot + prefetch_distance] * width, channels);
+            prefetch_vectors<T, groups>(
+                grad_out + task.col[slot + prefetch_distance] * width, held.tail);
         const Index target = task.col[slot], entry = task.order[slot];
         const T* from = grad_out + target * width;
         const V weight = splat<T>(used[entry]);

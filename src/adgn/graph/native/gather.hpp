@@ -10,15 +10,18 @@ namespace ADGN_ISA {
 // So many entries ahead a row is fetched into the cache: about a memory latency's worth of work.
 constexpr Index prefetch_distance = 12;
 
-template <class T>
-ADGN_INLINE void prefetch_row(const T* row, Index width) {
-    for (Index j = 0; j < width; j += 64 / Index(sizeof(T))) __builtin_prefetch(row + j);
-}
-
 // Where vector j of `groups` begins: one after the other, the last one `tail` from the first.
 template <class T, int groups>
 ADGN_INLINE Index place(int j, Index tail) {
     return j + 1 < groups ? j * lanes<T> : tail;
+}
+
+// The lines of the cache that the vectors of a row touch, so many that nothing is left to decide.
+template <class T, int groups>
+ADGN_INLINE void prefetch_vectors(const T* row, Index tail) {
+    constexpr int step = 64 / ADGN_VECTOR_BYTES;
+#pragma GCC unroll 8
+    for (int j = 0; j < groups; j += step) __builtin_prefetch(row + place<T, groups>(j, tail));
 }
 
 // `groups` vectors of out = sum over the slots first … last - 1 of value x[col].
@@ -32,8 +35,9 @@ ADGN_INLINE void gather_row(const Matrix<T>& matrix, Index first, Index last, In
     Index slot = first;
     for (; slot + 1 < last; slot += 2) {
         if (slot + prefetch_distance + 1 < ahead_end) {
-            for (Index s = slot + prefetch_distance; s < slot + prefetch_distance + 2; ++s)
-                prefetch_row(base + (matrix.col[s] - x.origin) * step, tail + lanes<T>);
+            const std::int32_t* ahead = matrix.col + slot + prefetch_distance;
+            prefetch_vectors<T, groups>(base + (ahead[0] - x.origin) * step, tail);
+            prefetch_vectors<T, groups>(base + (ahead[1] - x.origin) * step, tail);
         }
         const T* a = base + (matrix.col[slot] - x.origin) * step;
         const T* b = base + (matrix.col[slot + 1] - x.origin) * step;

@@ -66,6 +66,24 @@ ADGN_INLINE Vector<T> from_bits(Bits<T> b) {
     return reinterpret_cast<Vector<T>>(b);
 }
 
+// 0, 1, 2 … in the lanes, to compare with the number of a lane.
+template <class T>
+ADGN_INLINE Bits<T> lane_numbers() {
+    Bits<T> numbers;
+    for (int i = 0; i < lanes<T>; ++i) numbers[i] = unsigned(i);
+    return numbers;
+}
+
+// The lanes before number `end`, or from number `begin` on; the others are zero.
+template <class T>
+ADGN_INLINE Vector<T> to_lane(std::int64_t end, Vector<T> v) {
+    return lane_numbers<T>() < Bits<T>{} + std::uint32_t(end) ? v : Vector<T>{};
+}
+template <class T>
+ADGN_INLINE Vector<T> from_lane(std::int64_t begin, Vector<T> v) {
+    return lane_numbers<T>() < Bits<T>{} + std::uint32_t(begin) ? Vector<T>{} : v;
+}
+
 // 1 for each lane above zero, else 0 (also for a NaN).
 template <class T>
 ADGN_INLINE void store_positive(std::uint8_t* to, Vector<T> v) {
