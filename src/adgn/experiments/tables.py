@@ -85,6 +85,24 @@ PROPERTY_ROWS = (
     adgn_row("adgn-ldw-gcn", "A-DGN ldw (GCN)", phi="gcn", weight_sharing=False),
 )
 NODE_ROWS = (*baselines("gcn", "gat", "graphsage", "gin", "gcnii", "dgc", "grand"), *NODE_ADGN)
+# The smallest departure from the paper's protocol that comes near its values on Photo and
+# Computers.
+WITH_DROPOUT = adgn_row(
+    "adgn-gcn-dropout", "A-DGN (GCN), dropout", phi="gcn", epsilon=1.0, gamma=0.1
+).model_copy(
+    update={
+        "published": "A-DGN (GCN)",
+        "space": {
+            "model.dropout": [0.5, 0.8],
+            "model.hidden_channels": [64, 128],
+            "model.num_layers": [2, 5, 10],
+            "optimizer.lr": [0.01, 0.003],
+        },
+        "notes": (
+            "Dropout on the first and last states, which the paper's protocol does not have.",
+        ),
+    }
+)
 NODE_GRAPHS = node_columns("pubmed", "cs", "physics", "computers", "photo")
 
 _ALL = (
@@ -133,7 +151,7 @@ _ALL = (
         "accuracy, five splits times five initialisations.",
         kind="scores",
         metric=ACCURACY,
-        rows=(*NODE_ROWS, *baselines("dagnn")),
+        rows=(*NODE_ROWS, WITH_DROPOUT, *baselines("dagnn")),
         columns=NODE_GRAPHS,
         notes=(
             "Mean over initialisations within each split, then mean and standard deviation over "
