@@ -36,7 +36,7 @@ RESULTS, BENCH = ROOT / "results" / "reproduction", ROOT / "results" / "bench.js
 TRANSFER = ROOT / "results" / "transfer.json"
 PAGE, README, IMAGES = ROOT / "docs" / "results.md", ROOT / "README.md", ROOT / "docs" / "images"
 HOME = ROOT / "docs" / "index.md"
-HEADLINE = "property"
+HEADLINES = ("property", "benchmarks", "heterophily", "trees")
 NOT_MEASURED = "Not measured yet"
 ABSENT = (
     "results/reproduction is not there: run `adgn reproduce`, then "
@@ -138,15 +138,22 @@ def front(text: str, found: Results | None, place: Path, docs: str) -> str:
 
 
 def headline(found: Results | None) -> str:
-    """The table of the README's headline experiment, and the command that makes it."""
-    table = _table(found, HEADLINE)
-    if found is None or table is None:
-        return f"{NOT_MEASURED}: `adgn reproduce {HEADLINE}` measures it."
-    return (
-        f"{escape_markdown(verdict(table))}\n\n"
-        f"{headline_table(found, HEADLINE)}\n"
-        f"Made by `{reproduce_command(table)}`; all tables: [Results](docs/results.md)."
-    )
+    """The paper's tables with the cells that have all their runs, and the commands for them."""
+    parts, short = [], []
+    for name in HEADLINES:
+        table = _table(found, name)
+        whole = None if table is None else table.complete()
+        if whole is None or not whole.statuses["done"]:
+            short.append(EXPERIMENTS[name].title)
+            continue
+        parts.append(
+            f"**{whole.experiment.title}.** {escape_markdown(verdict(whole))}\n\n"
+            f"{headline_table(whole)}\n"
+            f"Made by `{reproduce_command(whole)}`."
+        )
+    if short:
+        parts.append(f"No cell has all its runs yet: {', '.join(short)}.")
+    return "\n\n".join([*parts, "All tables, partial cells too: [Results](docs/results.md)."])
 
 
 def transfer() -> str:

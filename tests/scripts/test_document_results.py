@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from adgn.bench.records import read
-from adgn.report import collect, read_results
+from adgn.report import collect, read_results, reproduce_command
 from tests.report.sample import TABLES, build_results, heterophily_table, trees_table
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -59,7 +59,10 @@ def test_writing_all_parts_and_again_changes_nothing(sampled, monkeypatch):
     monkeypatch.setattr("sys.argv", ["document_results.py", "--write"])
     sampled.main()
     readme, page = sampled.README.read_text(), sampled.PAGE.read_text()
-    assert readme.startswith("before\n<!-- results:headline -->\nLowest log10 of the mean squared")
+    title = "**Graph property prediction.** Lowest log10 of the mean squared"
+    assert readme.startswith(f"before\n<!-- results:headline -->\n{title}")
+    assert "No cell has all its runs yet: Graph benchmarks." in readme
+    assert " of 4 runs" not in readme
     assert "\n| method | diameter |" in readme
     assert "(−0.519 ± 0.181)" in readme
     assert "](docs/images/transfer.svg)" in readme
@@ -92,7 +95,8 @@ def test_the_commands_are_those_of_the_rows_and_rounds_that_are_there(sampled):
     ]
     assert len(block) == len(TABLES) + 2
     assert "Where a cell has fewer runs than planned" in page
-    assert f"Made by `{block[0]}`" in sampled.headline(found)
+    whole = found.tables[0].complete()
+    assert f"Made by `{reproduce_command(whole)}`" in sampled.headline(found)
 
 
 def test_any_experiments_are_enough(script, tmp_path):
@@ -102,7 +106,9 @@ def test_any_experiments_are_enough(script, tmp_path):
     assert "## Tree-NeighborsMatch\n" in page
     assert "## Not measured yet\n\nThe experiments `property`, `property-time`" in page
     assert "Where a cell has fewer runs than planned" not in page
-    assert script.headline(found).startswith("Not measured yet: `adgn reproduce property`")
+    front = script.headline(found)
+    assert "**Tree-NeighborsMatch.** " in front
+    assert "No cell has all its runs yet: Graph property prediction, Graph benchmarks." in front
     names = {"results-heterophily.svg", "results-trees.svg", "transfer.svg"}
     assert set(script.images(found)) == names
 
@@ -113,7 +119,9 @@ def test_without_results_all_parts_say_so(sampled, monkeypatch, capsys):
     shutil.rmtree(sampled.RESULTS)
     sampled.TRANSFER.unlink()
     sampled.main()
-    assert sampled.README.read_text().count("Not measured yet: ") == 2
+    readme = sampled.README.read_text()
+    assert readme.count("Not measured yet: ") == 1
+    assert "No cell has all its runs yet: Graph property prediction, Graph benchmarks, " in readme
     assert sampled.PAGE.read_text().startswith("# Results\n\nNot measured yet.")
     assert [path.name for path in sampled.IMAGES.iterdir()] == ["transfer.svg"]  # not its own
     assert "results/reproduction is not there" in capsys.readouterr().err

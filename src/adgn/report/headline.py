@@ -7,34 +7,27 @@ from adgn.report.extra_scores import extra_scores
 from adgn.report.grid import Entry, Line, grids, repeats_label, repeats_text, runs_text
 from adgn.report.markdown import escape_markdown, markdown_entry, markdown_head, markdown_table
 from adgn.report.numbers import ABSENT, metric_label, sentence
-from adgn.report.results import ReportError, Results, TableResults
+from adgn.report.results import TableResults
 
 
-def headline_table(results: Results, experiment: str = "property") -> str:
+def headline_table(table: TableResults) -> str:
     """One line per method that was begun, one column per task, in Markdown.
 
     A published value stands below the measured one that it is comparable with; a further
     score of the task, such as the trees' normalised accuracy, stands below with its own. A cell
-    with fewer runs than planned says so, and a failed one is shown as failed.
+    with fewer runs than planned says so, and a failed one is shown as failed; `table.complete()`
+    has neither.
 
     Args:
-        results: What `read_results` gave.
-        experiment: The experiment's name.
+        table: One of the tables that `read_results` gave.
 
     Example:
         >>> from pathlib import Path
         >>> from adgn.report import read_results
         >>> results = read_results(Path("results/reproduction"))  # those of this project
-        >>> print(headline_table(results))
+        >>> print(headline_table(results.tables[0]))
         | method | diameter (published as “Diameter”) | ...
     """
-    tables = {table.experiment.name: table for table in results.tables}
-    if experiment not in tables:
-        raise ReportError(
-            f"experiment={experiment!r} is not in {results.folder}, which has "
-            f"{', '.join(tables) or 'none'}"
-        )
-    table = tables[experiment]
     (grid, *_) = grids(table)
     rows = []
     for block in grid.blocks:

@@ -71,6 +71,18 @@ class TableResults:
             return cell.seconds_per_epoch or cell.score
         return over_runs(cell, cell.score)
 
+    def complete(self) -> "TableResults":
+        """The table as if nothing had begun but the cells that are done."""
+        cells = {
+            key: cell
+            if cell.status == "done"
+            else not_begun(self.experiment, *key).model_copy(
+                update={"planned_runs": cell.planned_runs, "published": cell.published}
+            )
+            for key, cell in self.cells.items()
+        }
+        return TableResults(self.experiment, cells)
+
     def constant(self, column: Column) -> Moments | None:
         """The constant predictor's score in a column; of its data set in a depth experiment."""
         return self.experiment.constant.get(column.dataset)
