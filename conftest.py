@@ -17,10 +17,12 @@ def pytest_collection(session: pytest.Session) -> None:
     worker = "PYTEST_XDIST_WORKER" in os.environ
     if not worker and session.config.getoption("numprocesses", None):
         return
+    if worker:  # they share the cores; one thread each keeps them from fighting
+        os.environ.setdefault("OMP_NUM_THREADS", "1")  # for programs that tests start, too
     import torch
 
     torch.sparse.check_sparse_tensor_invariants.enable()
-    if worker:  # they share the cores; one thread each keeps them from fighting
+    if worker:
         torch.set_num_threads(1)
     gc.disable()  # reading test files makes millions of objects, and all of them stay
 

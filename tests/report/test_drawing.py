@@ -1,6 +1,6 @@
 import io
 import re
-from itertools import pairwise
+from itertools import islice, pairwise
 from xml.etree import ElementTree
 
 import pytest
@@ -29,10 +29,9 @@ def drawings(results):
     for table in results.tables:
         yield from map(chart_svg, depth_charts(table))
         yield from map(chart_svg, dot_charts(table))
-        for cell in table.cells.values():
-            chart = curve_chart(table, cell, "A & <B>")
-            if chart is not None:
-                yield chart_svg(chart, small=True)
+        curves = (curve_chart(table, cell, "A & <B>") for cell in table.cells.values())
+        some = islice(filter(None, curves), 4)  # the others are drawn alike
+        yield from (chart_svg(chart, small=True) for chart in some)
 
 
 def texts(root):

@@ -9,15 +9,15 @@ def files(folder):
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
-def test_all_files_and_nothing_else(sample, tmp_path):
-    written = write_report(sample, tmp_path / "out")
+def test_all_files_and_nothing_else(sample, report):
+    out = report.page.parent
     names = [t.experiment.name for t in sample.tables]
     expected = {"index.html"}
     expected |= {f"tables/{n}.{end}" for n in names for end in ("md", "csv", "tex")}
     expected |= {f"figures/{n}.{end}" for n in names for end in ("svg", "png")}
-    assert set(files(tmp_path / "out")) == expected
-    assert set(written.files) == {tmp_path / "out" / name for name in expected}
-    assert written.page == tmp_path / "out" / "index.html"
+    assert set(files(out)) == expected
+    assert set(report.files) == {out / name for name in expected}
+    assert report.page == out / "index.html"
 
 
 def test_an_experiment_that_has_not_begun(tmp_path):

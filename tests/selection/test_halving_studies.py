@@ -76,32 +76,25 @@ class Count(Callback):
         self.epochs += 1
 
 
-@pytest.fixture
-def count(monkeypatch):
-    """Counts the epochs that are trained on the way to a rung."""
-    counted = Count()
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """The same of the small study, and the epochs that are trained on the way to a rung."""
+    folder, counted = tmp_path_factory.mktemp("small"), Count()
 
     def counting(config, *, callbacks, **options):
         return train(config, callbacks=[*callbacks, counted], **options)
 
-    monkeypatch.setattr(paused_runs, "train", counting)
-    return counted
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(paused_runs, "train", counting)
+        result = select(**SMALL, prune="halving", folder=folder, executor=InProcess())
+    return entries(folder), result, counted.epochs
 
 
-@pytest.fixture(scope="module")
-def small(tmp_path_factory):
-    """The same of the small study."""
-    folder = tmp_path_factory.mktemp("small")
-    result = select(**SMALL, prune="halving", folder=folder, executor=InProcess())
-    return entries(folder), result
-
-
-def test_no_epoch_is_trained_twice(tmp_path, small, count):
+def test_no_epoch_is_trained_twice(small):
     """Who goes on does so from where it paused."""
-    result = select(**SMALL, prune="halving", folder=tmp_path, executor=InProcess())
-    assert entries(tmp_path) == small[0]
+    _, result, epochs = small
     rungs = [Rung(**rung) for rung in result.record["rungs"]]
-    assert count.epochs == sum(planned_epochs(8, rungs)) == 8 + 3 * 8 + 3 * 18 + 3 * 27
+    assert epochs == sum(planned_epochs(8, rungs)) == 8 + 3 * 8 + 3 * 18 + 3 * 27
 
 
 def test_the_rungs_are_filled_and_the_last_one_decides(calm, undisturbed):

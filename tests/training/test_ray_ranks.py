@@ -11,6 +11,7 @@ import torch
 from adgn.distributed.partition import METHODS
 from adgn.training import resolve_config, resume, train
 from adgn.training.ray_ranks import absolute_partition
+from tests import warm
 from tests.servers import served
 from tests.training.test_launch import SMALL, weights_of
 
@@ -43,10 +44,12 @@ def test_a_lost_node(tmp_path):
     settings = {**SMALL, "loop": {"max_epochs": 400, "batch_size": 12}}
     lost, whole = tmp_path / "lost", tmp_path / "whole"
     with served("ray_cluster.py", tmp_path) as cluster:
+        # The drivers begin with all imports done; the ranks are processes that Ray starts.
         short = [sys.executable, "-c", PROGRAM, cluster.line, str(whole), json.dumps(SMALL)]
-        subprocess.run(short, check=True, timeout=300)
+        done = warm.run(short)
+        assert done.returncode == 0, done.stderr
         command = [sys.executable, "-c", PROGRAM, cluster.line, str(lost), json.dumps(settings)]
-        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as driver:
+        with warm.Popen(command, stderr=subprocess.PIPE, text=True) as driver:
             metrics = lost / "metrics.jsonl"
             limit = time.monotonic() + 300
             while not metrics.exists() or metrics.stat().st_size < 1000:

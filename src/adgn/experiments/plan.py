@@ -77,10 +77,10 @@ class CellPlan:
         return [[run for run in runs if run.seed == seed] for seed in self.protocol.seeds]
 
     @cached_property
-    def space(self) -> SearchSpace | None:
-        """What is searched: what the row or column fixes is not."""
+    def _choices(self) -> SearchSpace:
+        """What is searched, not yet checked; empty where nothing is."""
         if self.budget.search is None:
-            return None
+            return {}
         least = self.budget.search.least.get(self.row.model, {})
         named = named_space(self.budget.search.space, self.column.task, self.row.model)
         free = {
@@ -90,7 +90,14 @@ class CellPlan:
         }
         free |= self.row.space
         one = next(iter(named))  # where nothing is free, a study of the one configuration
-        return check_space(free or {one: [self.fixed[one]]}, self.base.model_dump(mode="json"))
+        return free or {one: [self.fixed[one]]}
+
+    @cached_property
+    def space(self) -> SearchSpace | None:
+        """What is searched: what the row or column fixes is not."""
+        if not self._choices:
+            return None
+        return check_space(self._choices, self.base.model_dump(mode="json"))
 
     @cached_property
     def settings_source(self) -> "CellPlan | None":
@@ -108,10 +115,11 @@ class CellPlan:
     @property
     def tried(self) -> int:
         """How many configurations the search tries."""
-        search, space = self.budget.search, self.space
-        if search is None or space is None:
+        search = self.budget.search
+        if search is None:
             return 0
-        return min(search.trials or grid_size(space), grid_size(space))
+        size = grid_size(self._choices)  # checking every value would take a list of cells seconds
+        return min(search.trials or size, size)
 
     @cached_property
     def search_epochs(self) -> int:

@@ -132,8 +132,8 @@ def check_space(space: SearchSpace, settings: Mapping[str, Any]) -> SearchSpace:
         if len(set(values)) < len(values):
             raise SpaceError(f"{key}={list(values)!r} has a value twice; give each once")
     first = {key: values[0] for key, values in space.items()}
-    for key, values in space.items():
-        for value in values:
+    for number, (key, values) in enumerate(space.items()):
+        for value in values[min(number, 1) :]:  # all first values together are tried once
             try:
                 resolve_config(settings, nested({**first, key: value}))
             except ConfigError as error:

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from adgn.graph import CSR, SparseOperator, SparsePattern, graph_operator, set_backend
 from adgn.graph.native import calls
+from tests.crossing import covering
 from tests.graph.native.guards import Guards
 
 ISAS = ("baseline", "avx2", "avx512")
@@ -248,10 +249,14 @@ def test_products_read_and_write_nothing_outside_of_their_arrays(native, isa, dt
             assert guards.untouched(), width
 
 
-@pytest.mark.parametrize("by_blocks", [False, True])
-@pytest.mark.parametrize("activation", calls.ACTIVATIONS)
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("matrices", [1, 2])
+@covering(
+    "matrices, dtype, activation, by_blocks",
+    [1, 2],
+    [torch.float32, torch.float64],
+    calls.ACTIVATIONS,
+    [False, True],
+    strength=3,
+)
 def test_steps_read_and_write_nothing_outside_of_their_arrays(
     native, isa, matrices, dtype, activation, by_blocks, monkeypatch
 ):
