@@ -47,11 +47,11 @@ def test_cliques_stay_whole(method, parts):
 @methods("ldg", "blocks", "metis")
 def test_nodes_count_besides_edges(method):
     """A dense part of few nodes weighs as much as a path of many: products with the weights."""
-    path = torch.arange(40, 160)
+    path = torch.arange(40, 124)
     edges = torch.cat([cliques(1, 40), torch.stack([path[:-1], path[1:]])], dim=1)
-    owner = partition(edges, 160, 2, method)
+    owner = partition(edges, 124, 2, method)
     dense, sparse = owner[:40].bincount(minlength=2), owner[40:].bincount(minlength=2)
-    assert dense.max() >= 36 and sparse.max() >= 104
+    assert dense.max() >= 36 and sparse.max() >= 76
     assert dense.argmax() != sparse.argmax()
 
 

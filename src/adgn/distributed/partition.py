@@ -18,10 +18,12 @@ from adgn._util.files import write_file
 from adgn._util.suggestions import unknown_name
 from adgn.distributed.errors import RankError
 from adgn.distributed.metis import has_metis, metis
-from adgn.graph.needed import ROW_COST
 
 Method = Literal["auto", "metis", "ldg", "blocks"]
 METHODS: tuple[Method, ...] = ("auto", "metis", "ldg", "blocks")
+# What a node costs besides its edges, in edges: products with [d, d] weights, forward and back, take
+# about as much time as 3/4 d edges (`gather_cost` in parts.hpp).
+NODE_COST = 32
 _SLACK = 1.05  # how much a rank may have above its share
 _ROUNDS = 40
 _GRAPH, _PARTS = "graph", "parts"
@@ -37,7 +39,7 @@ class PartitionQuality:
         cut_share: Their share.
         halo: Rows that come in for one product, at each rank.
         nodes, entries: Nodes and edges of each rank.
-        balance: The largest work of a rank, in units of the mean; a node counts as 16 edges.
+        balance: The largest work of a rank, in units of the mean; a node counts as 32 edges.
     """
 
     parts: int
@@ -64,7 +66,7 @@ def partition(
 ) -> Tensor:
     """The rank of each node, `[N]`, each rank with about as much work.
 
-    A node's work is that of its edges and, for the products with the weights, of 16 more.
+    A node's work is that of its edges and, for the products with the weights, of 32 more.
 
     Args:
         edge_index: `[2, E]`.
@@ -101,7 +103,7 @@ def partition(
     else:
         graph = _neighbours(edge_index, num_nodes)
         if method == "metis":
-            owner = metis(graph.indptr, graph.indices, parts, seed, ROW_COST)
+            owner = metis(graph.indptr, graph.indices, parts, seed, NODE_COST)
         else:
             owner = _refined(graph, _ldg(graph, parts), parts)
     return _no_part_empty(torch.from_numpy(np.asarray(owner, dtype=np.int64)), parts)
@@ -109,7 +111,7 @@ def partition(
 
 def _work(degree: np.ndarray) -> np.ndarray:
     """What each node costs, in edges."""
-    return degree + float(ROW_COST)
+    return degree + float(NODE_COST)
 
 
 def _neighbours(edge_index: Tensor, num_nodes: int) -> scipy.sparse.csr_matrix:
@@ -215,7 +217,7 @@ def partition_quality(edge_index: Tensor, owner: Tensor, parts: int) -> Partitio
     halo = torch.bincount(pairs // max(owner.numel(), 1), minlength=parts)
     nodes = torch.bincount(owner, minlength=parts)
     entries = torch.bincount(receiver, minlength=parts)
-    work = (ROW_COST * nodes + entries).double()
+    work = (NODE_COST * nodes + entries).double()
     count = int(cut.sum())
     return PartitionQuality(
         parts=parts,
