@@ -175,13 +175,13 @@ def run(size: int, threads: int, message: dict[str, Any], function: str) -> list
 
 
 def prepared(case: str, size: int, edges: float, folder: Path) -> tuple[dict[str, Any], Any]:
-    """Writes the data of a case, whole and as shards; what processes are told, and the quality."""
+    """Writes the data of a case, whole and as shards; the message to processes, and the quality."""
     tensors = tensors_of(case, edges)
     torch.save(tensors, folder / "data.pt")
     features = tensors["x"].size(1)
-    told: dict[str, Any] = {"case": case, "folder": str(folder), "features": features}
+    message: dict[str, Any] = {"case": case, "folder": str(folder), "features": features}
     if case == "batches":
-        return {**told, "outputs": 1}, None
+        return {**message, "outputs": 1}, None
     source = source_of(tensors)
     assert isinstance(source, FullGraph)
     outputs, ends = int(tensors["y"].max()) + 1, tensors["edge_index"]
@@ -189,23 +189,23 @@ def prepared(case: str, size: int, edges: float, folder: Path) -> tuple[dict[str
     owner = partition(ends, source.whole.x.size(0), size, method)
     data = TaskData(features, outputs, "node", source, {"train": source}, {})
     write_shards(folder, data, owner, size, _TASK)
-    return {**told, "outputs": outputs}, partition_quality(ends, owner, size)
+    return {**message, "outputs": outputs}, partition_quality(ends, owner, size)
 
 
 def compare(
     case: str, size: int, edges: float, steps: int, rounds: int, folder: Path
 ) -> dict[str, Any]:
     """One process with `size` threads and as many ranks, in turns."""
-    told, quality = prepared(case, size, edges, folder)
-    told["steps"] = steps
+    message, quality = prepared(case, size, edges, folder)
+    message["steps"] = steps
     # There and back in each layer; what comes back is what was sent.
     products = 2 * _LAYERS[case]
     expected = 0 if quality is None else products * quality.bytes_per_product(_HIDDEN[case])
     one: list[float] = []
     ranks: list[dict[str, list[float]]] = [{"seconds": [], "waited": []} for _ in range(size)]
     for _ in range(rounds):
-        one += run(1, size, told, "benchmarks.distributed:serve")[0]["seconds"]
-        several = run(size, 1, told, "benchmarks.distributed:serve")
+        one += run(1, size, message, "benchmarks.distributed:serve")[0]["seconds"]
+        several = run(size, 1, message, "benchmarks.distributed:serve")
         for times, found in zip(ranks, several, strict=True):
             for name, before in times.items():
                 before += found[name]

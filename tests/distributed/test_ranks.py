@@ -79,6 +79,6 @@ def test_a_rank_that_is_alive_but_never_comes(warm_workers, words):
         assert answer["seconds"] < 4
         assert answer["error"].startswith(
             "ranks cannot check that they do the same: rank 1 is alive, but has been reading the "
-            "data for 2 s without a word"
+            "data for 2 s without reporting"
         )
         assert "--prepare-timeout (now 2)" in answer["error"]

@@ -9,9 +9,9 @@ from safetensors.torch import load_file
 from adgn.distributed.errors import RankError
 from adgn.distributed.partition import partition
 from adgn.distributed.ranks import Ranks
+from adgn.graph.blocks import graph_as_given
 from adgn.nn import build_model
 from adgn.training import FullGraph, TaskData
-from adgn.training.batches import graph_as_given
 from adgn.training.config import TaskConfig
 from adgn.training.shards import read_shard, shard_file, write_shards
 from tests.helpers.rank_threads import on_ranks, on_store

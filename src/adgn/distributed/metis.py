@@ -30,7 +30,8 @@ def metis(
 ) -> np.ndarray:
     """The part of each node of a graph in CSR form, each with about as much work.
 
-    A node's work is its number of neighbours and `node_cost`. A large graph goes to a process in files of the temporary folder (`TMPDIR`).
+    A node's work is its number of neighbours and `node_cost`. A large graph goes to a process in
+    files of the temporary folder (`TMPDIR`).
     """
     if not has_metis():
         raise ValueError(

@@ -21,8 +21,8 @@ from adgn.distributed.metis import has_metis, metis
 
 Method = Literal["auto", "metis", "ldg", "blocks"]
 METHODS: tuple[Method, ...] = ("auto", "metis", "ldg", "blocks")
-# What a node costs besides its edges, in edges: products with [d, d] weights, forward and back, take
-# about as much time as 3/4 d edges (`gather_cost` in parts.hpp).
+# What a node costs besides its edges, in edges: products with [d, d] weights, forward and back,
+# take about as much time as 3/4 d edges (`gather_cost` in parts.hpp).
 NODE_COST = 32
 _SLACK = 1.05  # how much a rank may have above its share
 _ROUNDS = 40
@@ -163,15 +163,15 @@ def _refined(graph: scipy.sparse.csr_matrix, owner: np.ndarray, parts: int) -> n
         there = counted @ member
         gain = there - there[nodes, owner][:, None]
         # Half of the nodes: two neighbours that change places gain nothing.
-        asked = generator.random(len(owner)) < 0.5
+        movable = generator.random(len(owner)) < 0.5
         moved = 0
         for part in range(parts):
-            wish = np.flatnonzero(asked & (gain[:, part] > 0) & (owner != part))
-            wish = wish[np.argsort(-gain[wish, part], kind="stable")]
+            chosen = np.flatnonzero(movable & (gain[:, part] > 0) & (owner != part))
+            chosen = chosen[np.argsort(-gain[chosen, part], kind="stable")]
             room = capacity - work[owner == part].sum()
-            wish = wish[np.cumsum(work[wish]) <= room]
-            owner[wish], asked[wish] = part, False
-            moved += len(wish)
+            chosen = chosen[np.cumsum(work[chosen]) <= room]
+            owner[chosen], movable[chosen] = part, False
+            moved += len(chosen)
         if not moved:
             break
     return owner

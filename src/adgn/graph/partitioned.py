@@ -412,8 +412,8 @@ class _Rows:
         ends = col[outside].long()
         keys, column = torch.unique(owner[ends] * nodes + ends, return_inverse=True)
         border_rows, border_row = torch.unique(row[outside].long(), return_inverse=True)
-        asked = (my_column & ~mine).nonzero().view(-1)
-        needed = torch.unique(owner[row[asked].long()] * nodes + col[asked].long())
+        slots = (my_column & ~mine).nonzero().view(-1)  # other ranks' rows that need own nodes
+        needed = torch.unique(owner[row[slots].long()] * nodes + col[slots].long())
         halo = Halo(
             sent=needed % nodes,
             out=torch.bincount(needed // nodes, minlength=size).tolist(),

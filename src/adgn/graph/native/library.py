@@ -118,10 +118,7 @@ _TYPED_PROTOTYPES: dict[str, list[Any]] = {
         *(POINTER(Integration), c_void_p, c_int64, c_void_p, c_void_p, POINTER(Kept)),
         *(c_void_p, c_void_p, c_void_p),
     ],
-    "adgn_step_forward": [POINTER(Integration)]
-    + [c_int64] * 3
-    + [c_void_p] * 2
-    + [POINTER(Kept)],
+    "adgn_step_forward": [POINTER(Integration)] + [c_int64] * 3 + [c_void_p] * 2 + [POINTER(Kept)],
     "adgn_start_backward": [POINTER(Integration)] + [c_void_p] * 3 + [POINTER(Kept)],
     "adgn_step_backward": [
         *(POINTER(Integration), c_int64, c_int64, c_int64, c_void_p, c_void_p, c_void_p, c_void_p),
