@@ -38,7 +38,6 @@ from adgn.training.config import TaskConfig
 from adgn.training.shards import read_shard, write_shards
 
 CASES = ("batches", "physics", "geometric")
-GOAL = 1.25
 _HIDDEN = {"batches": 30, "physics": 64, "geometric": 32}
 _LAYERS = {"batches": 20, "physics": 10, "geometric": 5}
 _WARM = 2  # steps before those that are timed
@@ -49,16 +48,22 @@ class TimedExchange(RowExchange):
     """Counts the seconds in which a rank does nothing but wait for rows.
 
     Attributes:
-        waited: So far.
+        waited: Since it was last set to 0.
     """
 
     def __init__(self, ranks: ProcessRanks) -> None:
         super().__init__(ranks)
         self.waited = 0.0
 
-    def send(self, rows: torch.Tensor, out: list[int], into: list[int]) -> Received:
+    def send(
+        self,
+        rows: torch.Tensor,
+        out: list[int],
+        into: list[int],
+        place: torch.Tensor | None = None,
+    ) -> Received:
         """See `RowExchange`."""
-        received = super().send(rows, out, into)
+        received = super().send(rows, out, into, place)
 
         def timed() -> torch.Tensor:
             started = time.perf_counter()
@@ -107,7 +112,7 @@ def source_of(tensors: dict[str, Any]) -> PackedBatches | FullGraph:
 
 
 def measure(message: dict[str, Any], ranks: Ranks) -> dict[str, Any]:
-    """Seconds of each step, and what came in."""
+    """Seconds of each step, those of waiting among them, and the bytes that came in per step."""
     case, steps, folder = message["case"], message["steps"], Path(message["folder"])
     exchange = TimedExchange(ranks) if isinstance(ranks, ProcessRanks) else None
     source: Any
@@ -124,18 +129,20 @@ def measure(message: dict[str, Any], ranks: Ranks) -> dict[str, Any]:
     objective = "regression" if case == "batches" else "classification"
     trainer = Trainer(model, source, objective=objective, ranks=ranks)
     batches = [batch for _, batch in zip(range(2), source.batches(0), strict=False)]
-    seconds = []
+    seconds, waited, received = [], [], 0
     for step in range(steps + _WARM):
-        if step == _WARM and exchange is not None:
-            exchange.received, exchange.waited = 0, 0.0
         ranks.sums([0.0])  # all begin at once
+        if exchange is not None:
+            exchange.waited = 0.0
+            received = exchange.received if step == _WARM else received
         started = time.perf_counter()
         trainer._step(trainer._backward(batches[step % len(batches)]))
         seconds.append(time.perf_counter() - started)
+        waited.append(0.0 if exchange is None else exchange.waited)
     return {
         "seconds": seconds[_WARM:],
-        "received": 0 if exchange is None else exchange.received / steps,
-        "waited": 0.0 if exchange is None else exchange.waited / steps,
+        "waited": waited[_WARM:],
+        "received": 0 if exchange is None else (exchange.received - received) / steps,
     }
 
 
@@ -168,13 +175,13 @@ def run(size: int, threads: int, message: dict[str, Any], function: str) -> list
 
 
 def prepared(case: str, size: int, edges: float, folder: Path) -> tuple[dict[str, Any], Any]:
-    """Writes the data of a case, whole and as shards; what processes are told, and the quality."""
+    """Writes the data of a case, whole and as shards; the message to processes, and the quality."""
     tensors = tensors_of(case, edges)
     torch.save(tensors, folder / "data.pt")
     features = tensors["x"].size(1)
-    told: dict[str, Any] = {"case": case, "folder": str(folder), "features": features}
+    message: dict[str, Any] = {"case": case, "folder": str(folder), "features": features}
     if case == "batches":
-        return {**told, "outputs": 1}, None
+        return {**message, "outputs": 1}, None
     source = source_of(tensors)
     assert isinstance(source, FullGraph)
     outputs, ends = int(tensors["y"].max()) + 1, tensors["edge_index"]
@@ -182,26 +189,29 @@ def prepared(case: str, size: int, edges: float, folder: Path) -> tuple[dict[str
     owner = partition(ends, source.whole.x.size(0), size, method)
     data = TaskData(features, outputs, "node", source, {"train": source}, {})
     write_shards(folder, data, owner, size, _TASK)
-    return {**told, "outputs": outputs}, partition_quality(ends, owner, size)
+    return {**message, "outputs": outputs}, partition_quality(ends, owner, size)
 
 
 def compare(
     case: str, size: int, edges: float, steps: int, rounds: int, folder: Path
 ) -> dict[str, Any]:
     """One process with `size` threads and as many ranks, in turns."""
-    told, quality = prepared(case, size, edges, folder)
-    told["steps"] = steps
+    message, quality = prepared(case, size, edges, folder)
+    message["steps"] = steps
     # There and back in each layer; what comes back is what was sent.
     products = 2 * _LAYERS[case]
     expected = 0 if quality is None else products * quality.bytes_per_product(_HIDDEN[case])
     one: list[float] = []
-    ranks: list[list[float]] = [[] for _ in range(size)]
+    ranks: list[dict[str, list[float]]] = [{"seconds": [], "waited": []} for _ in range(size)]
     for _ in range(rounds):
-        one += run(1, size, told, "benchmarks.distributed:serve")[0]["seconds"]
-        several = run(size, 1, told, "benchmarks.distributed:serve")
+        one += run(1, size, message, "benchmarks.distributed:serve")[0]["seconds"]
+        several = run(size, 1, message, "benchmarks.distributed:serve")
         for times, found in zip(ranks, several, strict=True):
-            times += found["seconds"]
-    alone, seconds = statistics.median(one), max(map(statistics.median, ranks))
+            for name, before in times.items():
+                before += found[name]
+    medians = [{name: statistics.median(t) for name, t in times.items()} for times in ranks]
+    slowest = max(medians, key=lambda found: found["seconds"])
+    alone, seconds = statistics.median(one), slowest["seconds"]
     return {
         "case": case,
         "layers": _LAYERS[case],
@@ -211,7 +221,7 @@ def compare(
         "one_process_seconds": alone,
         "ranks_seconds": seconds,
         "ratio": seconds / alone,
-        "waited_seconds": max(found["waited"] for found in several),
+        "waited_seconds": slowest["waited"],
         "received_bytes_per_step": sum(found["received"] for found in several),
         "partition_bytes_per_step": expected,
         "partition": None if quality is None else str(quality),

@@ -36,16 +36,16 @@ def apart(monkeypatch, tmp_path):
 def test_a_process_of_its_own_finds_the_same(grid, apart, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(module, "_SMALL", 10**9)
-        here = metis(*grid, 3, seed=1)
+        here = metis(*grid, 3, seed=1, node_cost=32)
     assert sorted(set(here.tolist())) == [0, 1, 2]
     monkeypatch.setattr(module, "_part", None)  # nothing is done here
-    assert metis(*grid, 3, seed=1).tolist() == here.tolist()
+    assert metis(*grid, 3, seed=1, node_cost=32).tolist() == here.tolist()
     assert not list(apart.iterdir())
 
 
 def test_a_process_that_dies_is_told(grid, apart, capfd):
     pointers, neighbours = grid
     with pytest.raises(RankError, match=r"process of METIS ended with exit code .*'ldg' and"):
-        metis(pointers.astype(str), neighbours, 3, seed=1)
+        metis(pointers.astype(str), neighbours, 3, seed=1, node_cost=32)
     assert "Error" in capfd.readouterr().err
     assert not list(apart.iterdir())

@@ -44,6 +44,17 @@ def test_cliques_stay_whole(method, parts):
     assert quality.bytes_per_product(16) == sum(quality.halo) * 16 * 4
 
 
+@methods("ldg", "blocks", "metis")
+def test_nodes_count_besides_edges(method):
+    """A dense part of few nodes weighs as much as a path of many: products with the weights."""
+    path = torch.arange(40, 124)
+    edges = torch.cat([cliques(1, 40), torch.stack([path[:-1], path[1:]])], dim=1)
+    owner = partition(edges, 124, 2, method)
+    dense, sparse = owner[:40].bincount(minlength=2), owner[40:].bincount(minlength=2)
+    assert dense.max() >= 36 and sparse.max() >= 76
+    assert dense.argmax() != sparse.argmax()
+
+
 @given(st.data())
 @settings(deadline=None, max_examples=40)
 def test_every_rank_has_a_node_and_few_have_too_many(data):

@@ -31,7 +31,7 @@ def test_reading_counts():
 
 
 def test_an_exchange_is_measured():
-    speed, latency = measure_exchange(size=2**16, times=5)
+    speed, latency = measure_exchange(numbers=2**16, repeats=5)
     assert 1e6 < speed < 1e12 and 1e-7 < latency < 1
 
 

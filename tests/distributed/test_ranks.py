@@ -25,7 +25,7 @@ def test_ranks_that_agree_and_ranks_that_differ():
 
 def test_the_reason_of_one_reaches_all():
     def work(ranks):
-        with ranks.telling():
+        with ranks.reporting_errors():
             if ranks.rank == 1:
                 raise ValueError("no such file")
             ranks.agree({"data": "a"})
@@ -53,7 +53,7 @@ def test_one_process_alone():
     alone = Ranks()
     assert alone.sums([2.0]) == [2.0] and alone.broadcast(b"x") == b"x"
     alone.agree({"data": "a"})
-    with alone.telling():
+    with alone.reporting_errors():
         pass
 
 
@@ -79,6 +79,6 @@ def test_a_rank_that_is_alive_but_never_comes(warm_workers, words):
         assert answer["seconds"] < 4
         assert answer["error"].startswith(
             "ranks cannot check that they do the same: rank 1 is alive, but has been reading the "
-            "data for 2 s without a word"
+            "data for 2 s without reporting"
         )
         assert "--prepare-timeout (now 2)" in answer["error"]

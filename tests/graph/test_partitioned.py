@@ -16,9 +16,9 @@ from adgn.graph import (
     graph_operator,
 )
 from adgn.graph.adjacency import NORMALIZATIONS
+from adgn.graph.blocks import graph_as_given
 from adgn.graph.direction import OperatorDirection
 from adgn.graph.partitioned import Matrix
-from adgn.training.batches import graph_as_given
 from tests.helpers.rank_threads import on_ranks
 
 NODES = 9

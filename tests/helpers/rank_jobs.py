@@ -36,7 +36,7 @@ def handle(message, stop):
 
 
 def prepare(message, stop):
-    """Rank 1 prepares for some seconds, in which it says a word or not; rank 0 waits for it."""
+    """Rank 1 prepares for some seconds and reports progress or not; rank 0 waits for it."""
     store = TCPStore("127.0.0.1", message["port"], is_master=False, timeout=timedelta(seconds=20))
     started, error = time.monotonic(), None
     limits = {"timeout": 20, "prepare_timeout": message["prepare_timeout"]}
@@ -44,11 +44,11 @@ def prepare(message, stop):
         with ProcessRanks(store, message["rank"], 2, **limits) as ranks:
             started = time.monotonic()
             if message["rank"] == 1:
-                ranks.doing("reading the data")
+                ranks.report_activity("reading the data")
                 for word in range(message["words"] or 1):
                     time.sleep(message["seconds"] / (message["words"] or 1))
                     if message["words"]:
-                        ranks.doing(f"reading the data ({word})")
+                        ranks.report_activity(f"reading the data ({word})")
             ranks.agree({"data": "a"})
     except RankError as found:
         error = str(found)

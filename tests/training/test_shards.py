@@ -9,11 +9,12 @@ from safetensors.torch import load_file
 from adgn.distributed.errors import RankError
 from adgn.distributed.partition import partition
 from adgn.distributed.ranks import Ranks
+from adgn.graph.blocks import graph_as_given
 from adgn.nn import build_model
 from adgn.training import FullGraph, TaskData
-from adgn.training.batches import graph_as_given
 from adgn.training.config import TaskConfig
 from adgn.training.shards import read_shard, shard_file, write_shards
+from adgn.training.shares import digest
 from tests.helpers.rank_threads import on_ranks, on_store
 
 EDGES = torch.tensor([[0, 1, 2, 3, 4, 5, 6, 0, 2, 2, 5, 7], [1, 2, 3, 4, 5, 6, 0, 4, 6, 2, 1, 0]])
@@ -70,7 +71,8 @@ def test_shards_have_all_that_training_needs(tmp_path, kind):
             return share, network(batch.x, batch.graph)
 
     for rank, (share, output) in enumerate(on_ranks(2, work)):
-        own = (rank == OWNER).nonzero().view(-1)
+        own = share.train.whole.graph.nodes
+        assert own.sort().values.tolist() == (rank == OWNER).nonzero().view(-1).tolist()
         torch.testing.assert_close(output, expected[own])
         assert share.train is share.sources["train"]
         about = (share.constant, share.notes, share.transforms, share.out_channels)
@@ -80,6 +82,25 @@ def test_shards_have_all_that_training_needs(tmp_path, kind):
             kept = (OWNER[there.rows] == rank) & (there.y != -1)
             assert batch.node_id[batch.rows].tolist() == there.rows[kept].tolist()
             assert batch.y.tolist() == there.y[kept].tolist()
+
+
+def test_shards_of_an_older_version_are_refused(folder, monkeypatch):
+    monkeypatch.setattr("adgn.training.shards._FORMAT", 3)
+    with pytest.raises(RankError, match=r"by an older version of adgn; write the shards anew"):
+        read_shard(folder, One(0), TASK, exchange=None)
+
+
+def test_weights_of_prepared_graphs_count_in_the_digest():
+    """Ranks, or a shard and a run, whose graphs differ in weights alone are told apart."""
+
+    def of(weight):
+        graph, _ = graph_as_given(EDGES, weight, 9, normalized=True)
+        source = FullGraph(torch.zeros(9, 4), graph, torch.arange(9), torch.arange(9))
+        return digest(TaskData(4, 9, "node", source, {"train": source}, {}))
+
+    weight = torch.linspace(0.5, 2.0, EDGES.size(1))
+    assert of(weight) == of(weight.clone())
+    assert of(weight) != of(weight * 2)
 
 
 def test_a_file_has_the_share_of_a_rank_alone(folder):
@@ -126,7 +147,7 @@ def test_every_rank_is_told_what_is_wrong_with_a_shard(folder, kind):
     damage(kind, folder)
 
     def work(ranks):
-        with ranks.telling():
+        with ranks.reporting_errors():
             read_shard(folder, ranks, TASK, exchange=object())
 
     for error in on_store(2, work):
@@ -144,7 +165,8 @@ def test_no_byte_of_a_header_may_change(folder):
         changed = bytearray(data)
         changed[place] ^= 1
         file.write_bytes(bytes(changed))
-        with pytest.raises(RankError, match=r"rank-1.safetensors (does not have|is no shard)"):
+        refused = r"rank-1.safetensors (does not have|is no shard|was written by a newer version)"
+        with pytest.raises(RankError, match=refused):
             read_shard(folder, One(1), TASK, exchange=object())
 
 

@@ -1,6 +1,7 @@
 """Runs of real processes on one spread graph: shards, and the partition that a run keeps."""
 
 import signal
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ from adgn.cli.app import app
 from adgn.distributed.errors import RankError
 from adgn.distributed.partition import write_partition
 from adgn.training import RunDirectory, prepare, resolve_config, resume, train, unregister_task
-from adgn.training.errors import DamagedRunError
+from adgn.training.checkpoint import write_atomically
+from adgn.training.errors import DamagedRunError, RunError
 from adgn.training.launch import local_ranks
 from adgn.training.shards import write_shards
 from adgn.training.shares import WholeGraph
@@ -95,6 +97,55 @@ def test_what_a_run_keeps(config, every_second, tmp_path):
     directory.partition_file.write_text("{")
     with pytest.raises(DamagedRunError, match=r"partition.json is damaged .* give --partition"):
         directory.partition_of(3, "auto")
+
+
+@pytest.mark.parametrize("before", ["nothing", "a file", "shards"])
+@pytest.mark.parametrize("writes", [0, 1, 2], ids=["at once", "between the files", "at the end"])
+def test_a_kill_while_a_partition_is_kept(tmp_path, monkeypatch, before, writes):
+    """Whenever it comes, what was kept before is found, or what is new, never a mixture."""
+    directory = RunDirectory(tmp_path / "run")
+    directory.make()
+    if before != "nothing":
+        directory.keep_partition(3, b"old" if before == "a file" else str(tmp_path))
+    old = directory.partition_of(3, "auto")
+    left, write = [None] * writes, write_atomically
+
+    def killed(path, data):
+        if not left:
+            raise KeyboardInterrupt
+        left.pop()
+        write(path, data)
+
+    monkeypatch.setattr("adgn.training.run.write_atomically", killed)
+    with nullcontext() if writes == 2 else pytest.raises(KeyboardInterrupt):
+        directory.keep_partition(2, b"new")
+    if writes == 2:
+        assert Path(directory.partition_of(2, "auto")).read_bytes() == b"new"
+        assert directory.partition_of(3, "auto") == "auto"
+        return
+    assert directory.partition_of(3, "auto") == old
+    if before == "a file":
+        assert Path(old).read_bytes() == b"old"
+    if before != "shards":
+        assert directory.partition_of(2, "auto") == "auto"
+
+
+def test_a_run_that_goes_on_names_its_plugin(tmp_path, config, monkeypatch):
+    """Also where the plugin is missed by what is prepared, not by the configuration."""
+    folder, plugin = tmp_path / "run", str(tmp_path / "own_code.py")
+    settings = {"task": {"distance": 3, "train": 16}, "loop": {"max_epochs": 2}}
+    other = resolve_config("graph-transfer", settings)
+    directory = RunDirectory(folder)
+    directory.make()
+    directory.begin(other)
+    directory.plugins_file.write_text(f"{plugin}\n")
+
+    def without_plugin(*_, **__):
+        raise ValueError("phi='own' is not known")
+
+    monkeypatch.setattr("adgn.training.api.build_network", without_plugin)
+    with pytest.raises(RunError, match=r"own_code.py, which is not loaded: .*phi='own' is not"):
+        resume(folder)
 
 
 def test_a_shard_that_is_not_there(warm_workers, config, tmp_path):

@@ -9,7 +9,8 @@ from typing import Any
 from rich.spinner import Spinner
 
 from adgn.cli.console import Display, Share, show_work
-from adgn.training.trainer import Callback, Trainer
+from adgn.training.progress import Callback
+from adgn.training.trainer import Trainer
 
 _BAR_SECONDS = 0.1  # between two looks at the bar: drawing must not cost training time
 

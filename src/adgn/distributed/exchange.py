@@ -22,10 +22,12 @@ class RowExchange:
         self.ranks = ranks
         self.received = 0
 
-    def send(self, rows: Tensor, out: list[int], into: list[int]) -> Received:
+    def send(
+        self, rows: Tensor, out: list[int], into: list[int], place: Tensor | None = None
+    ) -> Received:
         """See `adgn.graph.partitioned.Exchange`."""
         rows = rows.contiguous()
-        coming = rows.new_empty(sum(into), rows.size(1))
+        coming = rows.new_empty(sum(into), rows.size(1)) if place is None else place
         with self.ranks.exchanging("an exchange of states"):
             work = dist.all_to_all_single(coming, rows, into, out, async_op=True)
 

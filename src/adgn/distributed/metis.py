@@ -25,10 +25,13 @@ def has_metis() -> bool:
     return find_spec("pymetis") is not None
 
 
-def metis(pointers: np.ndarray, neighbours: np.ndarray, parts: int, seed: int) -> np.ndarray:
-    """The part of each node of a graph in CSR form, each with about as many nodes and edges.
+def metis(
+    pointers: np.ndarray, neighbours: np.ndarray, parts: int, seed: int, node_cost: int
+) -> np.ndarray:
+    """The part of each node of a graph in CSR form, each with about as much work.
 
-    A large graph goes to a process in files of the temporary folder (`TMPDIR`).
+    A node's work is its number of neighbours and `node_cost`. A large graph goes to a process in
+    files of the temporary folder (`TMPDIR`).
     """
     if not has_metis():
         raise ValueError(
@@ -36,14 +39,14 @@ def metis(pointers: np.ndarray, neighbours: np.ndarray, parts: int, seed: int) -
             "method='ldg'"
         )
     if neighbours.size < _SMALL:
-        return _part(pointers, neighbours, parts, seed)
+        return _part(pointers, neighbours, parts, seed, node_cost)
     with tempfile.TemporaryDirectory(prefix="adgn-metis-") as folder:
         np.save(Path(folder, _POINTERS), pointers)
         np.save(Path(folder, _NEIGHBOURS), neighbours)
         answers: queue.Queue[Answer] = queue.Queue()
         worker = Worker(f"{__name__}:serve", answers)
         try:
-            worker.give({"folder": folder, "parts": parts, "seed": seed})
+            worker.give({"folder": folder, "parts": parts, "seed": seed, "node_cost": node_cost})
             ended = answers.get().ended
             code = worker.end() if ended else None
         finally:
@@ -64,16 +67,19 @@ def serve(message: dict[str, Any], stop: threading.Event) -> None:
     pointers, neighbours = (
         np.load(folder / name, mmap_mode="r") for name in (_POINTERS, _NEIGHBOURS)
     )
-    np.save(folder / _OWNER, _part(pointers, neighbours, message["parts"], message["seed"]))
+    settings = (message[name] for name in ("parts", "seed", "node_cost"))
+    np.save(folder / _OWNER, _part(pointers, neighbours, *settings))
 
 
-def _part(pointers: np.ndarray, neighbours: np.ndarray, parts: int, seed: int) -> np.ndarray:
+def _part(
+    pointers: np.ndarray, neighbours: np.ndarray, parts: int, seed: int, node_cost: int
+) -> np.ndarray:
     import pymetis  # type: ignore[import-not-found, unused-ignore]
 
     _, owner = pymetis.part_graph(
         parts,
         pymetis.CSRAdjacency(pointers, neighbours),
-        vweights=(np.diff(pointers) + 1).tolist(),
+        vweights=(np.diff(pointers) + node_cost).tolist(),
         options=pymetis.Options(seed=seed),
     )
     return np.asarray(owner)

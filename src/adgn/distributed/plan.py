@@ -279,42 +279,58 @@ def _best(call: object, times: int = 5) -> float:
     return min(found)
 
 
-def measure_exchange(size: int = 2**22, times: int = 50) -> tuple[float, float]:
+def measure_exchange(numbers: int = 2**22, repeats: int = 50) -> tuple[float, float]:
     """Bytes per second and seconds at least of an exchange between two ranks of this machine.
 
     The ranks are threads with a gloo group each, which talk through sockets as processes do.
 
     Args:
-        size: Numbers of a large exchange.
-        times: Small exchanges, of which the median counts.
-    """
-    store, limit = HashStore(), timedelta(seconds=30)
-    seconds: dict[int, float] = {}
+        numbers: How many numbers each rank has in a large exchange; half of them stay there.
+        repeats: How many small exchanges there are, of which the median counts.
 
-    def work(rank: int) -> None:
+    Raises:
+        RuntimeError: The ranks cannot connect, or an exchange fails.
+    """
+    if numbers < 2 or numbers % 2:
+        raise ValueError(f"numbers={numbers} is not valid; give an even number from 2 on")
+    if repeats < 1:
+        raise ValueError(f"repeats={repeats} is not valid; give at least 1")
+    store, limit = HashStore(), timedelta(seconds=30)
+    measured: list[tuple[float, float]] = []
+    errors: list[Exception] = []
+
+    def measure(rank: int) -> None:
         group = dist.ProcessGroupGloo(PrefixStore("plan", store), rank, 2, limit)
 
-        def exchange(rows: Tensor, into: Tensor) -> float:
+        def exchange(sent: Tensor, received: Tensor) -> float:
             started = time.perf_counter()
-            group.alltoall_base(into, rows, [], [], dist.AllToAllOptions()).wait()  # type: ignore[attr-defined]
+            group.alltoall_base(received, sent, [], [], dist.AllToAllOptions()).wait()  # type: ignore[attr-defined]
             return time.perf_counter() - started
 
-        small, large = torch.zeros(2, 1), torch.zeros(size)
-        exchange(small, torch.empty_like(small))
-        found = [exchange(small, torch.empty_like(small)) for _ in range(times)]
-        into = torch.zeros(size)
-        taken = min(exchange(large, into) for _ in range(3))
-        if rank == 0:
-            seconds[0], seconds[1] = taken, statistics.median(found)
+        small, large = torch.zeros(2, 1), torch.zeros(numbers)
+        small_received, large_received = torch.empty_like(small), torch.zeros(numbers)
+        exchange(small, small_received)
+        latency = statistics.median(exchange(small, small_received) for _ in range(repeats))
+        measured.append((min(exchange(large, large_received) for _ in range(3)), latency))
 
-    threads = [threading.Thread(target=work, args=(rank,)) for rank in (0, 1)]
+    def run(rank: int) -> None:
+        try:
+            measure(rank)
+        except Exception as error:  # in a thread: it is raised where the threads are joined
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(rank,)) for rank in (0, 1)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    if len(seconds) < 2:
-        raise RuntimeError("two ranks of this machine cannot connect; give --link and --latency")
-    return size * _FLOAT / 2 / seconds[0], seconds[1]  # half of it stays where it is
+    if errors:
+        raise RuntimeError(
+            f"an exchange between two ranks of this machine failed ({errors[0]}); give --link and "
+            "--latency"
+        ) from errors[0]
+    large_seconds, latency = (max(found) for found in zip(*measured, strict=True))
+    return numbers // 2 * _FLOAT / large_seconds, latency
 
 
 def halo_share_of(edge_index: Tensor, owner: Tensor, parts: int) -> float:

@@ -51,8 +51,9 @@ class Ranks:
         """Each number, added up over all ranks in double precision."""
         return list(numbers)
 
-    def sum_gradients(self, parameters: Sequence[Tensor]) -> None:
-        """Replaces the gradients of parameters by their sums over all ranks."""
+    def sum_gradients(self, parameters: Sequence[Tensor], numbers: Sequence[float]) -> list[float]:
+        """Replaces the gradients of parameters by their sums over all ranks; `sums` of numbers."""
+        return list(numbers)
 
     def gather(self, rows: Tensor) -> Tensor:
         """The rows `[n, columns]` of all ranks, in the order of ranks."""
@@ -65,12 +66,12 @@ class Ranks:
     def agree(self, facts: Mapping[str, str]) -> None:
         """Raises on every rank where one of these is not the same on all of them."""
 
-    def doing(self, what: str) -> None:
-        """Says what this rank is at, `"reading the data"`, to those that wait for it."""
+    def report_activity(self, what: str) -> None:
+        """Reports what this rank does, `"reading the data"`, to those that wait for it."""
 
     @contextmanager
-    def telling(self) -> Iterator[None]:
-        """An error in here is told to the other ranks, which then end with it as the reason."""
+    def reporting_errors(self) -> Iterator[None]:
+        """An error in here is sent to the other ranks, which then end with it as the reason."""
         yield
 
 
@@ -84,7 +85,7 @@ class ProcessRanks(Ranks):
         device: What it computes on: exchanges go by NCCL between GPUs, by gloo elsewhere.
         timeout: Seconds that a rank waits for the others in an exchange.
         prepare_timeout: Seconds that it waits for a rank that is alive and prepares something, such
-            as data, without a word of how far it is (`doing`).
+            as data, without reporting how far it is (`report_activity`).
         watch: Asked while waiting for others: why one of them is lost, or `None`. It is for a
             process that started the others and sees them end.
         joined: Whether `torch.distributed` was set up already, as Ray does.
@@ -116,11 +117,11 @@ class ProcessRanks(Ranks):
         self.timeout = timeout
         self.prepare_timeout = prepare_timeout
         self._watch = watch
-        self._doing = (0, "starting")
+        self._activity = (0, "starting")
         self._store = PrefixStore(_PREFIX, store)
         self._end = threading.Event()
         self._rounds = 0
-        self._told = False
+        self._error_reported = False
         self._set("joined", "")
         threading.Thread(target=self._beat, daemon=True).start()
         try:
@@ -147,7 +148,7 @@ class ProcessRanks(Ranks):
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is not None:
-            self._tell(error)
+            self._report_error(error)
         self.close(wait=error is None)
 
     def close(self, *, wait: bool = True) -> None:
@@ -170,29 +171,22 @@ class ProcessRanks(Ranks):
             dist.all_reduce(total)
         return total.tolist()
 
-    def sum_gradients(self, parameters: Sequence[Tensor]) -> None:
-        """See `Ranks`: one sum of one vector, in the order that the number of ranks fixes."""
+    def sum_gradients(self, parameters: Sequence[Tensor], numbers: Sequence[float]) -> list[float]:
+        """See `Ranks`: one vector for all gradients, added up in an order that the ranks fix."""
         if not parameters:
-            return
-        dtype = parameters[0].dtype
-        for parameter in parameters[1:]:
-            dtype = torch.promote_types(dtype, parameter.dtype)
-        given = [torch.tensor(p.grad is not None, device=self.device).view(1) for p in parameters]
-        flat = torch.cat(
-            [
-                (p.new_zeros(p.numel()) if p.grad is None else p.grad.detach().reshape(-1)).to(
-                    dtype
-                )
-                for p in parameters
-            ]
-            + [flag.to(dtype) for flag in given]
-        )
+            return self.sums(numbers)
+        total = torch.tensor(numbers, dtype=torch.float64, device=self.device)
+        flat = _flat_gradients(parameters, self.device)
         with self.exchanging("the sum of gradients"):
-            dist.all_reduce(flat)
+            # Both are under way at once: ranks wait for each other once in a step.
+            for work in [dist.all_reduce(vector, async_op=True) for vector in (total, flat)]:
+                work.wait()
         *sums, flags = torch.split(flat, [*(p.numel() for p in parameters), len(parameters)])
-        for parameter, total, flag in zip(parameters, sums, flags.tolist(), strict=True):
+        for parameter, gradient, flag in zip(parameters, sums, flags.tolist(), strict=True):
             # What no rank has a gradient for is left out by the optimiser, as in one process.
-            parameter.grad = total.view_as(parameter).to(parameter.dtype) if flag else None
+            given = gradient.view_as(parameter).to(parameter.dtype)
+            parameter.grad = given if flag else None
+        return total.tolist()
 
     def gather(self, rows: Tensor) -> Tensor:
         """See `Ranks`."""
@@ -231,7 +225,7 @@ class ProcessRanks(Ranks):
                 raise
             raise self._lost(what, error) from error
 
-    # What ranks say of themselves.
+    # What ranks report of themselves.
 
     def agree(self, facts: Mapping[str, str]) -> None:
         """See `Ranks`. It waits while all others are alive and say how far they are."""
@@ -248,24 +242,24 @@ class ProcessRanks(Ranks):
                         "ranks the same"
                     )
 
-    def doing(self, what: str) -> None:
+    def report_activity(self, what: str) -> None:
         """See `Ranks`."""
-        self._doing = (self._doing[0] + 1, what)
+        self._activity = (self._activity[0] + 1, what)
 
     @contextmanager
-    def telling(self) -> Iterator[None]:
+    def reporting_errors(self) -> Iterator[None]:
         """See `Ranks`."""
         try:
             yield
         except BaseException as error:
-            self._tell(error)
+            self._report_error(error)
             raise
 
-    def _tell(self, error: BaseException) -> None:
+    def _report_error(self, error: BaseException) -> None:
         """Leaves the reason for the others, once; that another one is lost they see themselves."""
-        if self._told or isinstance(error, LostRankError):
+        if self._error_reported or isinstance(error, LostRankError):
             return
-        self._told = True
+        self._error_reported = True
         with suppress(RuntimeError):
             self._set("failed", f"{type(error).__name__}: {error}")
 
@@ -283,12 +277,12 @@ class ProcessRanks(Ranks):
         with suppress(RuntimeError):  # the store is gone: so is who holds it
             while not self._end.wait(_BEAT_SECONDS if number else 0):
                 number += 1
-                turn, what = self._doing
-                self._set("beat", f"{number}/{turn}/{what}")
+                count, what = self._activity
+                self._set("beat", f"{number}/{count}/{what}")
 
     def _await(self, key: str, what: str, limit: float | None = None) -> list[str]:
         """What all ranks have said, waited for while those that have not are alive and at work."""
-        signs = _Signs(self)
+        heartbeats = _Heartbeats(self)
         started = time.monotonic()
         while True:
             try:
@@ -297,8 +291,9 @@ class ProcessRanks(Ranks):
                 if not missing:
                     return [text for text in found if text is not None]
                 reason = self._known_reason()
-                silent = signs.silent(missing)
-                still = signs.still(missing)
+                heartbeats.update(missing)
+                silent = heartbeats.longest_silent(missing)
+                unchanged = heartbeats.longest_unchanged(missing)
             except RuntimeError as error:
                 raise LostRankError(
                     f"rank {self.rank} cannot reach the store that ranks meet at; the process "
@@ -307,10 +302,11 @@ class ProcessRanks(Ranks):
             waited = time.monotonic() - started
             if reason is None and silent and silent[1] > self.timeout:
                 reason = f"no sign of life from rank {silent[0]} for {silent[1]:.0f} s"
-            if reason is None and still and still[1] > self.prepare_timeout:
+            if reason is None and unchanged and unchanged[1] > self.prepare_timeout:
+                rank, seconds, activity = unchanged
                 reason = (
-                    f"rank {still[0]} is alive, but has been {still[2]} for {still[1]:.0f} s "
-                    "without a word; if it is at work and does not hang, give a longer "
+                    f"rank {rank} is alive, but has been {activity} for {seconds:.0f} s without "
+                    "reporting progress; if it is at work and does not hang, give a longer "
                     f"--prepare-timeout (now {self.prepare_timeout:g})"
                 )
             if reason is None and limit is not None and waited > limit:
@@ -334,18 +330,18 @@ class ProcessRanks(Ranks):
         others = [rank for rank in range(self.size) if rank != self.rank]
         try:
             self._set("left", "")
-            signs, started = _Signs(self), time.monotonic()
+            heartbeats, started = _Heartbeats(self), time.monotonic()
             while time.monotonic() - started < _SILENCE_SECONDS:
                 reason = self._known_reason()
                 if reason is not None:
                     return LostRankError(f"{start}{reason}{end}")
                 there = [r for r in others if self._get("left", r) is None]
-                signs.silent(there)
+                heartbeats.update(there)
                 if not there:
                     break
                 time.sleep(_POLL_SECONDS)
             there = [rank for rank in others if self._get("left", rank) is None]
-            quiet = [rank for rank in there if not signs.moved(rank)]
+            quiet = [rank for rank in there if not heartbeats.seen_alive(rank)]
             if quiet:
                 reason = f"rank {quiet[0]} gives no sign of life: it was killed, hangs, or its "
                 return LostRankError(f"{start}{reason}machine is lost{end}")
@@ -358,40 +354,57 @@ class ProcessRanks(Ranks):
         return LostRankError(f"{start}{_first_line(error)}{end}")
 
 
-class _Signs:
-    """When other ranks last gave a sign of life, and of work, as seen from here."""
+class _Heartbeats:
+    """When other ranks last gave a sign of life, and when their activity last changed."""
 
     def __init__(self, ranks: ProcessRanks) -> None:
         self._ranks = ranks
         self._beats: dict[int, tuple[str, float]] = {}
-        self._turns: dict[int, tuple[str, float]] = {}
-        self._moved: set[int] = set()
+        self._activities: dict[int, tuple[str, float]] = {}
+        self._seen_alive: set[int] = set()
 
-    def silent(self, ranks: Sequence[int]) -> tuple[int, float] | None:
-        """The one of these that was silent for longest, and for how many seconds."""
+    def update(self, ranks: Sequence[int]) -> None:
+        """Looks at what these have reported; the other methods say what was seen."""
         now = time.monotonic()
         for rank in ranks:
-            beat, _, turn = (self._ranks._get("beat", rank) or "").partition("/")
+            beat, _, activity = (self._ranks._get("beat", rank) or "").partition("/")
             before = self._beats.get(rank)
             if before is None or before[0] != beat:
                 if before is not None:
-                    self._moved.add(rank)
+                    self._seen_alive.add(rank)
                 self._beats[rank] = (beat, now)
-            if rank not in self._turns or self._turns[rank][0] != turn:
-                self._turns[rank] = (turn, now)
+            if rank not in self._activities or self._activities[rank][0] != activity:
+                self._activities[rank] = (activity, now)
+
+    def longest_silent(self, ranks: Sequence[int]) -> tuple[int, float] | None:
+        """The one of these that was silent for longest, and for how many seconds."""
+        now = time.monotonic()
         return max(((r, now - self._beats[r][1]) for r in ranks), key=lambda x: x[1], default=None)
 
-    def still(self, ranks: Sequence[int]) -> tuple[int, float, str] | None:
-        """The one at the same thing for longest, as `silent` last saw it: seconds, and at what."""
+    def longest_unchanged(self, ranks: Sequence[int]) -> tuple[int, float, str] | None:
+        """The one with the same activity for longest, for how many seconds, and which."""
         if not ranks:
             return None
-        rank = min(ranks, key=lambda one: self._turns[one][1])
-        turn, since = self._turns[rank]
-        return rank, time.monotonic() - since, turn.partition("/")[2] or "starting"
+        rank = min(ranks, key=lambda one: self._activities[one][1])
+        activity, since = self._activities[rank]
+        return rank, time.monotonic() - since, activity.partition("/")[2] or "starting"
 
-    def moved(self, rank: int) -> bool:
+    def seen_alive(self, rank: int) -> bool:
         """Whether a rank gave a sign of life since this was made."""
-        return rank in self._moved
+        return rank in self._seen_alive
+
+
+def _flat_gradients(parameters: Sequence[Tensor], device: torch.device) -> Tensor:
+    """All gradients one after the other, zero where there is none, and which there are."""
+    dtype = torch.float32
+    for parameter in parameters:
+        dtype = torch.promote_types(dtype, parameter.dtype)
+    given = torch.tensor([p.grad is not None for p in parameters], dtype=dtype, device=device)
+    gradients = [
+        p.new_zeros(p.numel()) if p.grad is None else p.grad.detach().reshape(-1)
+        for p in parameters
+    ]
+    return torch.cat([*(gradient.to(dtype) for gradient in gradients), given])
 
 
 def _first_line(error: Any) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable
 import torch
 from torch import Tensor
 
-from adgn.graph.adjacency import Normalization, for_weights, graph_operator
+from adgn.graph.adjacency import Adjacency, Normalization, for_weights, graph_operator
 from adgn.graph.checks import check_edge_index, check_edge_weight, check_same_place
 from adgn.graph.direction import OperatorDirection
 from adgn.graph.native import calls
@@ -273,3 +273,29 @@ def runs(first: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
     start = first - (count.cumsum(0, dtype=count.dtype) - count)
     places = torch.arange(total, device=first.device, dtype=first.dtype)
     return run, places + start.index_select(0, run)
+
+
+def graph_as_given(
+    edge_index: Tensor, edge_weight: Tensor | None, num_nodes: int, *, normalized: bool = False
+) -> tuple[Adjacency, Tensor | None]:
+    """A graph and its weights as layers take them.
+
+    Args:
+        edge_index: `[2, E]`.
+        edge_weight: `[E]`, or `None`.
+        num_nodes: The number of nodes.
+        normalized: Whether the weights are an operator already, as those of a transform are. The
+            graph is then one that layers take as it is, without normalising it again.
+
+    Example:
+        >>> from adgn.graph import graph_operator
+        >>> edges, weight = torch.tensor([[0], [1]]), torch.tensor([0.25])
+        >>> graph, rest = graph_as_given(edges, weight, 2, normalized=True)
+        >>> graph_operator(graph, rest, num_nodes=2, normalization="gcn").to_dense().tolist()
+        [[0.0, 0.0], [0.25, 0.0]]
+    """
+    if not normalized:
+        return edge_index, edge_weight
+    pointer = torch.tensor([0, num_nodes], device=edge_index.device)
+    blocks = GraphBlocks(edge_index, pointer, edge_weight, normalized=True)
+    return blocks.select(torch.zeros(1, dtype=torch.long, device=edge_index.device)), None

@@ -29,8 +29,13 @@ Received = Callable[[], Tensor]
 class Exchange(Protocol):
     """Moves rows between ranks; what is returned waits for them to have come."""
 
-    def send(self, rows: Tensor, out: list[int], into: list[int]) -> Received:
-        """Sends `out[q]` rows to each rank `q`, one rank after another; gets `into[q]` of each."""
+    def send(
+        self, rows: Tensor, out: list[int], into: list[int], place: Tensor | None = None
+    ) -> Received:
+        """Sends `out[q]` rows to each rank `q`, one rank after another; gets `into[q]` of each.
+
+        `place`, `[sum(into), channels]` and contiguous, is where they are written, if it is given.
+        """
         ...
 
 
@@ -156,21 +161,57 @@ class PartitionedOperator:
         places = torch.arange(count, device=sent.device)
         return own.appended(sent, places, self.own.value.new_ones(count), count)
 
-    def halo_of(self, x: Tensor) -> Tensor:
-        """The states of the halo, `[halo, channels]`, without a gradient."""
-        if not self.halo.exchanged:
-            return x.new_empty(0, x.size(1))
-        rows = x.index_select(0, self.halo.sent)
-        return self.exchange.send(rows, self.halo.out, self.halo.into)()
+    @lazy_property
+    def returning(self) -> "Matrix":
+        """`[halo, n]`: what multiplies gradients of own rows to those of the halo."""
+        border = self.border
+        csr = border.pattern.transposed
+        col = self.border_rows.index_select(0, csr.col).to(csr.col.dtype)
+        shape = (self.halo.size, self.shape[0])
+        return Matrix(CSR(csr.rowptr, col, shape), border.transposed_value)
 
-    def back_from_border(self, rows: Tensor) -> Tensor:
-        """What other ranks send back for own nodes, `[sent, channels]`.
+    @lazy_property
+    def without_halo(self) -> int:
+        """So many of the first rows have no column in the halo."""
+        return int(self.border_rows.min()) if self.border_rows.numel() else self.shape[0]
 
-        `rows`, `[b, channels]`, is what this one multiplies its border with to send it back.
+    @lazy_property
+    def without_sent(self) -> int:
+        """So many of the first rows no other rank needs: nothing comes back for them."""
+        return int(self.halo.sent.min()) if self.halo.sent.numel() else self.shape[0]
+
+    def send_states(self, states: Tensor, channels: int) -> Callable[[], object]:
+        """Sends states to those that need them; what is returned waits for those of the halo.
+
+        `states`, `[n + halo, width]`, has own states above; the first `channels` columns of the
+        other rows are written.
         """
-        if not self.halo.exchanged:
-            return rows.new_empty(0, rows.size(1))
-        return self._send_back(rows)()
+        halo, own = self.halo, self.shape[0]
+        if not halo.exchanged:
+            return lambda: None
+        rows = states[:own, :channels].index_select(0, halo.sent)
+        return self._send(rows, halo.out, halo.into, states[own:])
+
+    def send_back(self, gradients: Tensor, channels: int) -> Callable[[], object]:
+        """Sends gradients for the halo to its owners; what is returned waits for those of others.
+
+        `gradients`, `[n + sent, width]`, has above what is multiplied with the transposed operator;
+        the first `channels` columns of the other rows are written.
+        """
+        halo, own = self.halo, self.shape[0]
+        if not halo.exchanged:
+            return lambda: None
+        matrix = self.returning
+        rows = csr_matmul(matrix.csr, matrix.value, gradients[:own])[:, :channels]
+        return self._send(rows, halo.into, halo.out, gradients[own:])
+
+    def _send(
+        self, rows: Tensor, out: list[int], into: list[int], below: Tensor
+    ) -> Callable[[], object]:
+        if rows.size(1) == below.size(1):
+            return self.exchange.send(rows, out, into, below)
+        received, place = self.exchange.send(rows, out, into), below[:, : rows.size(1)]
+        return lambda: place.copy_(received())
 
     def _product(self, x: Tensor, *, transposed: bool) -> Tensor:
         if x.dim() < 2 or x.size(-2) != self.shape[0]:
@@ -202,18 +243,12 @@ class PartitionedOperator:
     def _backward(self, grad: Tensor) -> Tensor:
         coming = None
         if self.halo.exchanged:
-            coming = self._send_back(grad.index_select(0, self.border_rows))
+            outside = csr_matmul(self.returning.csr, self.returning.value, grad)
+            coming = self.exchange.send(outside, self.halo.into, self.halo.out)
         product = csr_matmul(self.own.pattern.transposed, self.own.transposed_value, grad)
         if coming is not None:
             product.index_add_(0, self.halo.sent, coming())
         return product
-
-    def _send_back(self, rows: Tensor) -> Received:
-        outside = rows.new_zeros(0, rows.size(1))
-        if self.halo.size:
-            border = self.border
-            outside = csr_matmul(border.pattern.transposed, border.transposed_value, rows)
-        return self.exchange.send(outside, self.halo.into, self.halo.out)
 
     def __getattr__(self, name: str) -> NoReturn:
         raise AttributeError(
@@ -250,7 +285,8 @@ class PartitionedGraph:
             edge joins two ranks.
 
     Attributes:
-        nodes: `[n]`; the numbers of the nodes of this rank, ascending.
+        nodes: `[n]`; the numbers of the nodes of this rank: first those without an edge to another
+            rank, whose rows need no exchange, then the others, each ascending.
 
     Example:
         >>> from adgn.graph.parts import cut_part
@@ -264,8 +300,12 @@ class PartitionedGraph:
     def __init__(self, part: GraphPart, exchange: Exchange | None) -> None:
         self.part = part
         self.exchange = exchange
-        self._places = part.own.nonzero().view(-1)  # of own nodes among those of the part
-        self.nodes = part.number[self._places]
+        order = _inner_first(part)
+        self._number, self._owner = part.number[order], part.owner[order]
+        self._place = torch.empty_like(order)  # of each node of the part in this order
+        self._place[order] = torch.arange(order.numel(), device=order.device)
+        self.nodes = self._number[: int(part.own.sum())]
+        self._ascending, self._row = self.nodes.sort()
         self._operators: dict[Hashable, PartitionedOperator] = {}
 
     @property
@@ -277,9 +317,9 @@ class PartitionedGraph:
         """Which of some nodes, by number, are this rank's (a mask), and their rows here."""
         if not self.num_nodes:
             return torch.zeros_like(nodes, dtype=torch.bool), nodes.new_empty(0)
-        row = torch.searchsorted(self.nodes, nodes).clamp_max_(self.num_nodes - 1)
-        mine = self.nodes[row] == nodes
-        return mine, row[mine]
+        place = torch.searchsorted(self._ascending, nodes).clamp_max_(self.num_nodes - 1)
+        mine = self._ascending[place] == nodes
+        return mine, self._row[place[mine]]
 
     def operator(
         self,
@@ -301,19 +341,19 @@ class PartitionedGraph:
     ) -> PartitionedOperator:
         from adgn.graph.adjacency import EdgeLayout, check_degree
 
-        part = self.part
-        source, target = part.edge_index.long()
+        part, count = self.part, self.num_nodes
+        source, target = (self._place.index_select(0, ends) for ends in part.edge_index)
         if part.edge_weight is not None:
             like = torch.empty(0, dtype=dtype, device=source.device)
             check_edge_weight(part.edge_weight, source.numel(), like)
-        layout = EdgeLayout.build(source, target, part.number.numel(), normalization, direction)
+        layout = EdgeLayout.build(source, target, self._number.numel(), normalization, direction)
         del source, target
-        rows = _Rows.of(part, layout.pattern.csr, self._places)
+        rows = _Rows.of(layout.pattern.csr, self._owner, count, part.size, part.spread)
 
         def of_all_ranks(degree: Tensor) -> Tensor:
             """Degrees of own nodes, which are whole here, and from their owners of the halo."""
             found = torch.ones_like(degree)
-            found[self._places] = own = degree[self._places]
+            found[:count] = own = degree[:count]
             if rows.halo.exchanged:
                 assert self.exchange is not None
                 sent = own[rows.halo.sent].view(-1, 1)
@@ -321,7 +361,7 @@ class PartitionedGraph:
                 found[rows.halo_places] = coming.view(-1)
             if normalization != "laplacian":
                 kind: Normalization = "mean" if normalization == "skew" else normalization
-                check_degree(found, kind, part.number)
+                check_degree(found, kind, self._number)
             return found
 
         value = layout.operator(part.edge_weight, dtype, of_all_ranks).value
@@ -329,13 +369,23 @@ class PartitionedGraph:
         return rows.operator(value, self.exchange)
 
 
+def _inner_first(part: GraphPart) -> Tensor:
+    """The nodes of a part: own ones that touch own nodes alone, other own ones, and the others."""
+    own, (source, target) = part.own, part.edge_index
+    joining = own.index_select(0, source) != own.index_select(0, target)
+    kind = torch.full((own.numel(),), 2, dtype=torch.int8, device=own.device)
+    kind[own] = 0
+    for ends in (source[joining].long(), target[joining].long()):
+        kind[ends[own[ends]]] = 1
+    return torch.argsort(kind, stable=True)
+
+
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """Where the rows of own nodes are in an operator of a rank's part of a graph.
+    """Where the rows of own nodes, which are the first, are in an operator of a part of a graph.
 
     Attributes:
         csr: The operator's entries.
-        here: `[n]`; the rows of own nodes, -1 for others.
         count: How many own nodes there are.
         inside: `[entries]`; whether an entry is in an own row and an own column.
         border: The slots of own rows in columns of the halo, and their row and column there.
@@ -345,7 +395,6 @@ class _Rows:
     """
 
     csr: CSR
-    here: Tensor
     count: int
     inside: Tensor
     border: tuple[Tensor, Tensor, Tensor]
@@ -354,30 +403,26 @@ class _Rows:
     halo_places: Tensor
 
     @classmethod
-    def of(cls, part: GraphPart, csr: CSR, places: Tensor) -> "_Rows":
-        owner, own, row, col = part.owner.long(), part.own, csr.row, csr.col
-        nodes, count = max(1, owner.numel()), places.numel()
-        here = torch.full((owner.numel(),), -1, dtype=col.dtype, device=owner.device)
-        here[places] = torch.arange(count, dtype=col.dtype, device=owner.device)
-        # With `index_select`: it takes 32-bit numbers as they are.
-        mine, my_column = own.index_select(0, row), own.index_select(0, col)
+    def of(cls, csr: CSR, owner: Tensor, count: int, size: int, spread: bool) -> "_Rows":
+        owner, row, col = owner.long(), csr.row, csr.col
+        nodes = max(1, owner.numel())
+        mine, my_column = row < count, col < count
         # By owner and then by number, which is the order in which owners send them.
         outside = (mine & ~my_column).nonzero().view(-1)
         ends = col[outside].long()
         keys, column = torch.unique(owner[ends] * nodes + ends, return_inverse=True)
-        rows_there = here[row[outside].long()].long()
-        border_rows, border_row = torch.unique(rows_there, return_inverse=True)
-        asked = (my_column & ~mine).nonzero().view(-1)
-        wanted = torch.unique(owner[row[asked].long()] * nodes + col[asked].long())
+        border_rows, border_row = torch.unique(row[outside].long(), return_inverse=True)
+        slots = (my_column & ~mine).nonzero().view(-1)  # other ranks' rows that need own nodes
+        needed = torch.unique(owner[row[slots].long()] * nodes + col[slots].long())
         halo = Halo(
-            sent=here[wanted % nodes].long(),
-            out=torch.bincount(wanted // nodes, minlength=part.size).tolist(),
-            into=torch.bincount(keys // nodes, minlength=part.size).tolist(),
-            exchanged=part.spread,
+            sent=needed % nodes,
+            out=torch.bincount(needed // nodes, minlength=size).tolist(),
+            into=torch.bincount(keys // nodes, minlength=size).tolist(),
+            exchanged=spread,
         )
         inside = mine & my_column
         border = (outside, border_row, column)
-        return cls(csr, here, count, inside, border, border_rows, halo, keys % nodes)
+        return cls(csr, count, inside, border, border_rows, halo, keys % nodes)
 
     def operator(self, value: Tensor, exchange: Exchange | None) -> PartitionedOperator:
         """The rows with the values of the operator."""
@@ -398,10 +443,8 @@ class _Rows:
     def _own(self, value: Tensor) -> SparseOperator:
         """Own rows and columns, which are in order already."""
         slots = self.inside.nonzero().view(-1)
-        row = self.here.index_select(0, self.csr.row[slots])
+        row, col = self.csr.row[slots], self.csr.col[slots]
         rowptr = torch.zeros(self.count + 1, dtype=torch.long, device=row.device)
         rowptr[1:] = torch.bincount(row, minlength=self.count).cumsum(0)
-        del row
-        col = self.here.index_select(0, self.csr.col[slots])
         csr = CSR(rowptr.to(col.dtype), col, (self.count, self.count))
         return SparseOperator(SparsePattern.from_csr(csr), value[slots])

@@ -1,24 +1,25 @@
 """Steps of the native kernels on a graph that is spread over ranks.
 
-States of own nodes and, below them, of the halo: before a step those of the halo come from their
-owners. On the way back what own nodes have for the halo goes to its owners before the kernel runs,
-so that weights are applied to own nodes alone.
+States of own nodes and, below them, of the halo: for a step those of the halo come from their
+owners. On the way back what own nodes have for the halo goes to its owners before weights are
+applied, so that they are applied to own nodes alone. While rows are under way, those that need none
+of them are computed: they are the first, see `PartitionedGraph`.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
 from adgn.graph import GraphOperator, PartitionedOperator
 from adgn.graph.native import calls
-from adgn.graph.native.library import Integration, NativeLibrary
-from adgn.graph.native.part_calls import backward_step, forward_step
+from adgn.graph.native.library import Integration, NativeLibrary, buffers
+from adgn.graph.native.part_calls import BackwardSteps, step_forward
 from adgn.graph.partitioned import Matrix
 from adgn.nn.base import KnownActivation
 from adgn.nn.integrators import EULER, Integrator
-from adgn.nn.steppers import Stepper, Weights, states_backwards
+from adgn.nn.steppers import Stepper, Weights
 
 
 def halo_stepper(
@@ -43,7 +44,11 @@ def halo_stepper(
 
 @dataclass(frozen=True)
 class HaloStepper(Stepper):
-    """One step at a time, an exchange before each."""
+    """One step at a time, with an exchange in each.
+
+    For tanh it keeps the first states and what the activation returned in each step, else the
+    states before each step with those of the halo; for relu also where it was active.
+    """
 
     library: NativeLibrary
 
@@ -57,60 +62,64 @@ class HaloStepper(Stepper):
     ) -> tuple[Tensor, list[Tensor]]:
         """See `Stepper`."""
         part, (own, channels) = self._part, x.shape
-        width = calls.padded_width(channels, x.dtype)
-        states = pad(x, (0, width - channels, 0, part.halo.size))
-        kept: list[Tensor] = []
-        if keep and self.activation == "tanh":
-            kept.append(states[:own])
+        tanh, relu = self.activation == "tanh", self.activation == "relu"
+        width, inner = calls.padded_width(channels, x.dtype), part.without_halo
+        problem = self._problem(part.reaching, weights, count, part.halo.size)
+        shape = (count, own, width)
+        activated = buffers.empty(self.library, shape, x.dtype) if keep and tanh else None
+        active = buffers.empty(self.library, shape, torch.uint8) if keep and relu else None
+        states = self._states(own + part.halo.size, width, channels, x)
+        before = [states]
         for step in range(count):
-            states[own:, :channels] = part.halo_of(states[:own, :channels])
-            problem = self._problem(part.reaching, weights.of_steps(step, step + 1), part.halo.size)
-            states, *made = forward_step(self.library, problem, states, keep)
-            kept += [tensor for tensor in made if tensor is not None]
-        return states[:own, :channels].clone(), kept
+            arrive = part.send_states(states, channels)
+            last = step + 1 == count
+            after = self._states(own if last else states.size(0), width, channels, x[:0])
+            arrays = (states, after, (activated, active, None))
+            step_forward(self.library, problem, step, (0, inner), *arrays)
+            arrive()
+            step_forward(self.library, problem, step, (inner, own), *arrays)
+            states = after
+            if keep and not tanh and not last:
+                before.append(states)
+        result = states if width == channels else states[:, :channels].clone()
+        kept = [tensor for tensor in (activated, active) if tensor is not None]
+        return result, kept + before if keep else []
 
     def backward(
         self, grad: Tensor, weights: Weights, count: int, kept: list[Tensor], grads: Weights | None
     ) -> Tensor:
         """See `Stepper`."""
-        part, channels = self._part, grad.size(1)
-        width = calls.padded_width(channels, grad.dtype)
-        g = calls.readable(pad(grad, (0, width - channels)))
-        before: Iterator[Tensor] | None = None
-        if self.activation == "tanh":
-            first, *kept = kept
-            before = states_backwards(first, kept, self.epsilon)
-        each = len(kept) // count
+        part, (own, channels) = self._part, grad.shape
+        tanh, relu = self.activation == "tanh", self.activation == "relu"
+        width, inner = calls.padded_width(channels, grad.dtype), part.without_sent
+        sent = part.halo.sent.numel()
+        marks, before = (kept[0], kept[1:]) if tanh or relu else (None, kept)
+        back = BackwardSteps(
+            self.library,
+            self._problem(part.collecting, weights, count, sent),
+            calls.readable(grad if width == channels else pad(grad, (0, width - channels))),
+            sent,
+            (marks if tanh else None, marks if relu else None, before[0] if tanh else None),
+            None if grads is None else (grads.w_self, grads.w_neigh, grads.bias),
+        )
         for step in reversed(range(count)):
-            states, *others = kept[each * step : each * (step + 1)]
-            active = others[0] if others else None
-            start = None if before is None else calls.readable(next(before))
-            below = part.back_from_border(self._sloped_border(g, states, active, channels))
-            here = None if grads is None else grads.of_steps(step, step + 1)
-            g = backward_step(
-                self.library,
-                self._problem(part.collecting, weights.of_steps(step, step + 1), below.size(0)),
-                g,
-                below,
-                (states, active, start),
-                None if here is None else (here.w_self, here.w_neigh, here.bias),
-            )
-        return g[:, :channels].clone() if width > channels else g
+            start = None if tanh else before[step]
+            arrive = part.send_back(back.r, channels)
+            back.step(step, (0, inner), start)
+            arrive()
+            back.step(step, (inner, own), start)
+            back.next_step()
+        return back.g if width == channels else back.g[:, :channels].clone()
 
-    def _sloped_border(
-        self, g: Tensor, states: Tensor, active: Tensor | None, channels: int
-    ) -> Tensor:
-        r"""$\epsilon\, \mathbf{g} \odot \sigma'$ of the rows with neighbours in the halo."""
-        rows = self._part.border_rows
-        r = g.index_select(0, rows)[:, :channels] * self.epsilon
-        if self.activation == "tanh":
-            t = states.index_select(0, rows)[:, :channels]
-            return r * (1 - t * t)
-        if active is not None:
-            return r * active.index_select(0, rows)[:, :channels].bool()
-        return r
+    def _states(self, rows: int, width: int, channels: int, first: Tensor) -> Tensor:
+        """Room for states, of which the first are given; what is not of the kernels is zero."""
+        states = buffers.empty(self.library, (rows, width), first.dtype)
+        if width > channels:
+            states[:, channels:] = 0
+        states[: first.size(0), :channels] = first
+        return states
 
-    def _problem(self, matrix: Matrix, weights: Weights, extra: int) -> Integration:
+    def _problem(self, matrix: Matrix, weights: Weights, count: int, extra: int) -> Integration:
         return calls.integration(
             self.library,
             matrix.csr,
@@ -119,6 +128,6 @@ class HaloStepper(Stepper):
             None,
             self.epsilon,
             self.activation,
-            1,
+            count,
             extra=extra,
         )

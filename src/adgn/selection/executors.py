@@ -167,7 +167,7 @@ def _gpus_per_worker(device: str, ray: Any) -> int:
     check_ray_device(device)
     there = ray.cluster_resources().get("GPU", 0) >= 1
     if not there and device != "auto":
-        # Ray would wait for one without a word, for ever.
+        # Ray would wait for one for ever, without a message.
         raise ExecutorError(
             f"device={device!r} needs a GPU for each worker, but the Ray cluster has no GPU; use "
             "device='cpu', or join a cluster with GPUs"

@@ -80,7 +80,8 @@ def _size(config: "TrainConfig") -> TaskSize:
 def _build(config: "TrainConfig", device: "torch.device", progress: Progress | None) -> TaskData:
     from adgn.data import load, transformed
     from adgn.data.features import rows_sum_to_one
-    from adgn.training.batches import FullGraph, graph_as_given
+    from adgn.graph.blocks import graph_as_given
+    from adgn.training.batches import FullGraph
 
     task = NodeConfig.of(config)
     reading = {"features": task.features, "largest_component": task.largest_component}

@@ -90,7 +90,8 @@ class OwnData:
 
     def _sources(self, config: "TrainConfig", device: "torch.device") -> "dict[Split, BatchSource]":
         from adgn.graph import GraphBlocks
-        from adgn.training.batches import FullGraph, graph_as_given
+        from adgn.graph.blocks import graph_as_given
+        from adgn.training.batches import FullGraph
         from adgn.training.block_batches import BlockBatches
 
         def moved(tensor: "Tensor | None") -> "Tensor | None":

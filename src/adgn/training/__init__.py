@@ -38,6 +38,7 @@ if TYPE_CHECKING:  # imported on first use: tables of names need no torch
     )
     from adgn.training.objective import OBJECTIVES, EarlyStopping, Objective
     from adgn.training.predictions import predict
+    from adgn.training.progress import Callback
     from adgn.training.run import RunDirectory, RunResult
     from adgn.training.tasks import (
         TASKS,
@@ -49,7 +50,7 @@ if TYPE_CHECKING:  # imported on first use: tables of names need no torch
         shared_data,
         unregister_task,
     )
-    from adgn.training.trainer import Callback, Trainer
+    from adgn.training.trainer import Trainer
 else:
     __getattr__, __dir__ = lazy_exports(__name__)
 

@@ -5,7 +5,7 @@ import math
 import signal
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
@@ -39,6 +39,7 @@ from adgn.training.objective import (
     build_schedule,
     resolve_objective,
 )
+from adgn.training.progress import Callback
 from adgn.training.run import Checkpointer, RunDirectory, RunResult, essential_settings
 from adgn.training.seeding import own_randomness, resolve_device
 from adgn.training.shards import read_shard
@@ -51,7 +52,7 @@ from adgn.training.tasks import (
     task_entry,
     with_extra_scores,
 )
-from adgn.training.trainer import Callback, Trainer
+from adgn.training.trainer import Trainer
 
 # Of the data: what a network is built for.
 _NETWORK = ("in_channels", "out_channels", "level", "embeddings", "fully_adjacent")
@@ -230,13 +231,13 @@ def prepare(
     partition, shards = _agreed(partition, ranks)
     if ranks.size > 1:
         check_run_memory(config, ranks=ranks.size, shards=shards)
-    ranks.doing("reading the data")
+    ranks.report_activity("reading the data")
     if shards:
         data = read_shard(Path(partition), ranks, config.task, device)
     else:
         key = (config.task.model_dump_json(), config.loop.batch_size, device)
-        told = _told(progress, ranks)
-        data = cached_data(key, lambda: entry.build(config, device, told))
+        report = _reported_to(ranks, progress)
+        data = cached_data(key, lambda: entry.build(config, device, report))
     if isinstance(data.train, PackedBatches | BlockBatches):
         # The data may come from a run with another seed.
         data = replace(data, train=data.train.with_seed(config.seed))
@@ -290,17 +291,17 @@ def prepare(
     return Prepared(config, data, model, trainer, kept)
 
 
-def _told(progress: Progress | None, ranks: Ranks) -> Progress | None:
-    """Tells the other ranks too how far the data are, so that they wait."""
+def _reported_to(ranks: Ranks, progress: Progress | None) -> Progress | None:
+    """Progress that other ranks see too, so that they wait."""
     if ranks.size == 1:
         return progress
 
-    def told(done: int, total: int) -> None:
-        ranks.doing(f"preparing the data ({done} of {total})")
+    def report(done: int, total: int) -> None:
+        ranks.report_activity(f"preparing the data ({done} of {total})")
         if progress is not None:
             progress(done, total)
 
-    return told
+    return report
 
 
 def _agreed(partition: str, ranks: Ranks) -> tuple[str, bool]:
@@ -313,8 +314,8 @@ def _agreed(partition: str, ranks: Ranks) -> tuple[str, bool]:
                 "one process; give --workers, or leave it out"
             )
         return partition, False
-    told = json.loads(ranks.broadcast(json.dumps([partition, shards]).encode()))
-    return told[0], told[1]
+    partition, shards = json.loads(ranks.broadcast(json.dumps([partition, shards]).encode()))
+    return partition, shards
 
 
 def _run(
@@ -326,14 +327,16 @@ def _run(
     ranks: Ranks,
     partition: str,
 ) -> RunResult:
-    with ranks.telling():
+    with ranks.reporting_errors():
         _check_same(config, ranks)
         found = _found(config, directory, ranks)
         if directory is not None:
             partition = directory.partition_of(ranks.size, partition)
-        prepared = prepare(
-            config, callbacks=callbacks, progress=progress, ranks=ranks, partition=partition
-        )
+        named = nullcontext() if directory is None else directory.missing_plugins_named()
+        with named:
+            prepared = prepare(
+                config, callbacks=callbacks, progress=progress, ranks=ranks, partition=partition
+            )
         trainer, state = prepared.trainer, found["state"]
         if found["weights"] is not None:
             load_into(prepared.model, found["weights"], "best.safetensors")
@@ -517,10 +520,10 @@ def evaluate(
         True
     """
     prepared = open_run(run_dir, device=device)
-    wanted = list(splits or prepared.data.sources)
-    for split in wanted:
+    chosen = list(splits or prepared.data.sources)
+    for split in chosen:
         prepared.source(split)  # before any work
-    return {split: prepared.scores(split) for split in wanted}
+    return {split: prepared.scores(split) for split in chosen}
 
 
 @contextmanager
@@ -529,16 +532,16 @@ def _stop_on_interrupt(trainer: Trainer) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread may handle signals
         return
-    asked = False
+    requested = False
 
-    def ask(number: int, frame: FrameType | None) -> None:
-        nonlocal asked
-        if asked:
+    def request(number: int, frame: FrameType | None) -> None:
+        nonlocal requested
+        if requested:
             raise KeyboardInterrupt
-        asked = True
+        requested = True
         trainer.request_stop()
 
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:

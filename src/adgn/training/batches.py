@@ -11,7 +11,13 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from adgn.data.packed import PackedGraphs
-from adgn.graph import Adjacency, GraphBlocks, PartitionedGraph, SelectedGraphs
+from adgn.graph import (
+    Adjacency,
+    GraphBlocks,
+    PartitionedGraph,
+    SelectedGraphs,
+    weighted_edges,
+)
 from adgn.graph.checks import check_finite
 from adgn.graph.needed import LEAST_NODES
 from adgn.training.seeding import derived_seed, own_randomness, random_state
@@ -303,12 +309,9 @@ class FullGraph:
     def tensors(self) -> list[Tensor]:
         """All that the batch is made of."""
         batch = self._batch
-        graph = (
-            batch.graph
-            if isinstance(batch.graph, Tensor)
-            else getattr(batch.graph, "edge_index", None)
-        )
-        found = (batch.x, graph, batch.y, batch.rows, batch.edge_weight, batch.weight)
+        nodes = batch.x.size(0)
+        edges, edge_weight, _ = weighted_edges(batch.graph, batch.edge_weight, nodes, batch.x)
+        found = (batch.x, edges, batch.y, batch.rows, edge_weight, batch.weight, batch.edge_attr)
         return [tensor for tensor in found if tensor is not None]
 
     def part_of(self, part: PartitionedGraph, x: Tensor) -> "FullGraph":
@@ -343,32 +346,6 @@ class FullGraph:
         made = cls.__new__(cls)
         made._batch = batch
         return made
-
-
-def graph_as_given(
-    edge_index: Tensor, edge_weight: Tensor | None, num_nodes: int, *, normalized: bool = False
-) -> tuple[Adjacency, Tensor | None]:
-    """A graph and its weights as layers take them.
-
-    Args:
-        edge_index: `[2, E]`.
-        edge_weight: `[E]`, or `None`.
-        num_nodes: The number of nodes.
-        normalized: Whether the weights are an operator already, as those of a transform are. The
-            graph is then one that layers take as it is, without normalising it again.
-
-    Example:
-        >>> from adgn.graph import graph_operator
-        >>> edges, weight = torch.tensor([[0], [1]]), torch.tensor([0.25])
-        >>> graph, rest = graph_as_given(edges, weight, 2, normalized=True)
-        >>> graph_operator(graph, rest, num_nodes=2, normalization="gcn").to_dense().tolist()
-        [[0.0, 0.0], [0.25, 0.0]]
-    """
-    if not normalized:
-        return edge_index, edge_weight
-    pointer = torch.tensor([0, num_nodes], device=edge_index.device)
-    blocks = GraphBlocks(edge_index, pointer, edge_weight, normalized=True)
-    return blocks.select(torch.zeros(1, dtype=torch.long, device=edge_index.device)), None
 
 
 class LoaderBatches:

@@ -68,7 +68,7 @@ def local_ranks(
         config: What they train.
         threads: Threads of each; `None`: the cores divided by the ranks.
         timeout: Seconds that a rank waits for the others in an exchange.
-        prepare_timeout: Seconds that it waits for one that prepares data without a word.
+        prepare_timeout: Seconds that it waits for one that prepares without reporting progress.
         partition, evaluate_test: As of `adgn.training.train`.
 
     Example:

@@ -200,7 +200,7 @@ def _known_values(output: Tensor, batch: LabelledBatch) -> Scored:
     if output.shape == y.shape:
         return output, batch
     if output.numel() != y.numel() or 1 not in (output.dim(), y.dim()):
-        # torch would broadcast [N, 1] against [1, N] to [N, N] without a word.
+        # torch would broadcast [N, 1] against [1, N] to [N, N] without a warning.
         raise ValueError(
             f"the model's output has shape {list(output.shape)}, but the targets "
             f"{list(y.shape)}; regression needs a target for each output: y of shape "

@@ -20,9 +20,10 @@ from adgn.training.api import finished_run, resume, train
 from adgn.training.config import TrainConfig, resolve_config
 from adgn.training.errors import Interrupted
 from adgn.training.launch import check_counts, rank_device
+from adgn.training.progress import Callback
 from adgn.training.run import RunDirectory, RunResult
 from adgn.training.tasks import Progress
-from adgn.training.trainer import Callback, Trainer
+from adgn.training.trainer import Trainer
 
 _LINE_SECONDS = 10.0
 
@@ -64,7 +65,7 @@ def train_on_ray(
         threads: Cores of each.
         address: Of a cluster, `host:port` or `"auto"`; `None`: one on this machine, for this run.
         timeout: Seconds that a rank waits for the others in an exchange.
-        prepare_timeout: Seconds that it waits for one that prepares data without a word.
+        prepare_timeout: Seconds that it waits for one that prepares without reporting progress.
         partition: As of `adgn.training.train`.
         callbacks, progress: As of `adgn.training.resume`, for a run that an earlier version has
             finished; it is evaluated here. Of training, which is elsewhere, they are not told.

@@ -235,3 +235,31 @@ class RidgeReadout:
     def _write(self, solution: RidgeSolution, scale: float) -> None:
         self.readout.weight.copy_(scale * solution.weight.t())
         self.readout.bias.copy_(scale * solution.bias)
+
+
+def check_solvable(
+    calls_otherwise: bool, split: str, penalties: Sequence[float] | None, ranks: int
+) -> None:
+    """Raises where a trainer could not solve a readout in closed form.
+
+    Args:
+        calls_otherwise: Whether the network is called in a way of the user's own.
+        split: What the scores are followed on.
+        penalties: Those to choose from.
+        ranks: How many processes train together.
+    """
+    if calls_otherwise:
+        raise ValueError(
+            "forward was given for a network with readout='ridge', whose states are needed; "
+            "leave it out, or use readout='linear'"
+        )
+    if split == "train" and (not penalties or len(penalties) > 1):
+        raise ValueError(
+            "readout='ridge' chooses its penalty on validation rows; give val, follow it "
+            "(monitor_split='val'), or give a single one in penalties"
+        )
+    if ranks > 1:
+        raise ValueError(
+            f"readout='ridge' is solved by one process, and there are {ranks} ranks; leave out "
+            "the workers"
+        )

@@ -8,6 +8,7 @@ result.json        the scores, once the run is over
 plugins.txt        a user's code that the run needs, a line each; there if it needs some
 partition.json     of a graph that is spread over ranks: how many, and the file or the folder of
                    shards that says which rank has which nodes
+partition-N.safetensors   that file, for N ranks
 """
 
 import json
@@ -121,6 +122,7 @@ class RunResult:
 
 # A state is not written again before this many times the time that the last one took.
 _SAVE_COST = 40
+_OWNERS = "partition-{}.safetensors"
 
 
 class RunDirectory:
@@ -138,11 +140,10 @@ class RunDirectory:
         self.result_file = self.path / "result.json"
         self.plugins_file = self.path / "plugins.txt"
         self.partition_file = self.path / "partition.json"
-        self.owners_file = self.path / "partition.safetensors"
         self.states = StateStore(self.path / "state")
         self._files = [self.config_file, self.metrics_file, self.best_file]
         self._files += [self.result_file, self.plugins_file]
-        self._files += [self.partition_file, self.owners_file]
+        self._files += [self.partition_file, self.path / _OWNERS.format("*")]
         self._lock_file = self.path / ".lock"
 
     def check_files(self) -> None:
@@ -218,41 +219,46 @@ class RunDirectory:
             write_atomically(self.config_file, to_toml(config).encode())
 
     def keep_partition(self, parts: int, partition: str | bytes | None) -> None:
-        """Remembers how the graph is spread: the content of a file, or a folder of shards."""
+        """Remembers how the graph is spread: the content of a file, or a folder of shards.
+
+        A process that is killed here leaves the partition of before, or the new one: files of
+        different numbers of ranks have different names, and partition.json names one of them.
+        """
         if partition is None:
             return
         if isinstance(partition, bytes):
-            write_atomically(self.owners_file, partition)
-        how = (
-            self.owners_file.name
-            if isinstance(partition, bytes)
-            else str(Path(partition).resolve())
-        )
-        text = json.dumps({"parts": parts, "partition": how})
+            where = _OWNERS.format(parts)
+            write_atomically(self.path / where, partition)
+        else:
+            where = str(Path(partition).resolve())
+        text = json.dumps({"parts": parts, "partition": where})
         write_atomically(self.partition_file, text.encode() + b"\n")
+        for file in self.path.glob(_OWNERS.format("*")):
+            if file.name != where:
+                file.unlink()
 
-    def partition_of(self, parts: int, asked: str) -> str:
-        """The partition that the run had with so many ranks, where `"auto"` was asked for.
+    def partition_of(self, parts: int, given: str) -> str:
+        """The partition that the run had with so many ranks, where `"auto"` is given.
 
         Raises:
             RankError: The run had shards, and those of another number of ranks: each rank would
                 read the whole graph, which may be too large for it.
         """
-        if asked != "auto" or parts == 1 or not self.partition_file.exists():
-            return asked
+        if given != "auto" or parts == 1 or not self.partition_file.exists():
+            return given
         try:
             kept = parse_json(read_bytes(self.partition_file, "give --partition"))
-            before, how = int(kept["parts"]), str(kept["partition"])
+            before, where = int(kept["parts"]), str(kept["partition"])
         except (ValueError, KeyError, TypeError) as error:
             raise DamagedRunError(
                 f"{self.partition_file} is damaged ({error}); remove it and give --partition"
             ) from error
         if before == parts:
-            return str(self.path / how)
-        if how == self.owners_file.name:
-            return asked
+            return str(self.path / where)
+        if not Path(where).is_absolute():  # a file of the run; folders of shards lie elsewhere
+            return given
         raise RankError(
-            f"the run in {self.path} has shards of {before} ranks ({how}), and there are {parts} "
+            f"the run in {self.path} has shards of {before} ranks ({where}), and there are {parts} "
             f"ranks now; take --workers {before}, or write shards with `adgn partition TASK "
             f"--parts {parts} --shards FOLDER` and give --partition FOLDER, or let each rank read "
             "the whole graph with --partition ldg (or metis, blocks)"

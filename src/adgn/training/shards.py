@@ -29,7 +29,7 @@ from adgn.training.config import TaskConfig, config_differences
 from adgn.training.shares import WholeGraph, digest, graph_share
 from adgn.training.tasks import TaskData
 
-_FORMAT = 1
+_FORMAT = 2  # 1 had the nodes of a rank in another order
 _ABOUT = "adgn"
 _FIT = "fit"  # the train batch, where it is another than the one of the train split
 _DATA = ("in_channels", "out_channels", "level", "constant", "embeddings", "notes", "transforms")
@@ -133,6 +133,11 @@ def _read(
             about = parse_json((opened.metadata() or {})[_ABOUT])
             if about["format"] > _FORMAT:
                 raise RankError(f"{file} was written by a newer version of adgn; take that one")
+            if about["format"] < _FORMAT:
+                raise RankError(
+                    f"{file} was written by an older version of adgn; write the shards anew with "
+                    "`adgn partition`"
+                )
             return about, {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
     except FileNotFoundError as error:
         raise RankError(

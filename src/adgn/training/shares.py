@@ -188,7 +188,7 @@ def _owners(edges: Tensor, nodes: int, ranks: Ranks, how: str) -> Tensor:
     """The rank of each node, as rank 0 has it."""
     found = b""
     if ranks.rank == 0:
-        ranks.doing("partitioning the graph")
+        ranks.report_activity("partitioning the graph")
         if how in METHODS:
             method: Method = how
             owner = partition(edges, nodes, ranks.size, method)

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from adgn.training.errors import ConfigError
-from adgn.training.trainer import Callback, Trainer
+from adgn.training.progress import Callback
+from adgn.training.trainer import Trainer
 
 
 class TensorBoardCallback(Callback):

@@ -1,11 +1,10 @@
 """The one training loop."""
 
-import inspect
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Literal
 
 import torch
@@ -19,9 +18,11 @@ from adgn.nn import GraphNetwork
 from adgn.training.batches import BatchSource, LabelledBatch, LoaderBatches, Split
 from adgn.training.checkpoint import load_into
 from adgn.training.errors import DivergedError, Interrupted
+from adgn.training.forward import Forward, forward_of, takes_nodes
 from adgn.training.metrics import LearnedNothingWarning, Scores, learned_nothing
 from adgn.training.objective import EarlyStopping, Objective, resolve_objective, step_schedule
-from adgn.training.readout import GRAPH_ARGUMENTS, FixedStates, RidgeReadout, graph_arguments
+from adgn.training.progress import Callback, Progress
+from adgn.training.readout import FixedStates, RidgeReadout, check_solvable
 from adgn.training.run import Checkpointer
 from adgn.training.seeding import (
     derived_seed,
@@ -33,31 +34,8 @@ from adgn.training.seeding import (
 )
 from adgn.training.shares import gathered
 
-Forward = Callable[[nn.Module, LabelledBatch], Tensor]
 Schedule = LRScheduler | ReduceLROnPlateau
 StopReason = Literal["max_epochs", "patience", "target", "solved"]
-
-
-class Callback:
-    """Called in the course of a training run; override what is of interest."""
-
-    def on_step(self, trainer: "Trainer") -> None:
-        """After a step of the optimiser; of a readout in closed form, after a train batch."""
-
-    def on_epoch(self, trainer: "Trainer", line: Mapping[str, Any]) -> None:
-        """After an epoch, with its scores."""
-
-
-@dataclass
-class Progress:
-    """How far a run is: whole epochs and passes, and batches of the pass under way."""
-
-    epoch: int = 0
-    passes: int = 0
-    batch: int = 0
-    loss_sum: float = 0.0
-    size_sum: int = 0
-    seconds: float = 0.0
 
 
 class Trainer:
@@ -180,29 +158,14 @@ class Trainer:
         self.progress = Progress()
         self.best_weights: dict[str, Tensor] | None = None
         self.threads = torch.get_num_threads()
-        self._forward = _forward_of(model) if forward is None else forward
-        self._takes_nodes = forward is None and _takes_nodes(model)
+        self._forward = forward_of(model) if forward is None else forward
+        self._takes_nodes = forward is None and takes_nodes(model)
         self.penalties = penalties
         self.ranks = ranks
         self._states: FixedStates | None = None
         if isinstance(model, GraphNetwork) and model.solves_readout:
             self._states, self.evaluate_every = FixedStates(model), 1
-        solves = self._states is not None
-        if solves and forward is not None:
-            raise ValueError(
-                "forward was given for a network with readout='ridge', whose states are needed; "
-                "leave it out, or use readout='linear'"
-            )
-        if solves and self.monitor_split == "train" and (not penalties or len(penalties) > 1):
-            raise ValueError(
-                "readout='ridge' chooses its penalty on validation rows; give val, follow it "
-                "(monitor_split='val'), or give a single one in penalties"
-            )
-        if solves and ranks.size > 1:
-            raise ValueError(
-                f"readout='ridge' is solved by one process, and there are {ranks.size} ranks; "
-                "leave out the workers"
-            )
+            check_solvable(forward is not None, self.monitor_split, penalties, ranks.size)
         self._random: Mapping[str, Any] | None = None
         self._stop_requested = False
         self._stop_agreed = False
@@ -369,12 +332,12 @@ class Trainer:
         loss, size = self._pending_loss, group_size
         self._pending_loss = 0.0
         if self.ranks.size > 1:
-            asked = float(self._stop_requested)
-            loss, total, asked = self.ranks.sums([loss, float(group_size), asked])
-            size, self._stop_agreed = int(total), asked > 0
+            numbers = [loss, float(group_size), float(self._stop_requested)]
+            trained = [p for p in self.model.parameters() if p.requires_grad]
+            loss, total, stops = self.ranks.sum_gradients(trained, numbers)
+            size, self._stop_agreed = int(total), stops > 0
             if not math.isfinite(loss):
                 raise self._diverged("the train loss", self.progress.epoch + 1)
-            self.ranks.sum_gradients([p for p in self.model.parameters() if p.requires_grad])
         self.progress.loss_sum += loss
         self.progress.size_sum += size
         if self._sums:
@@ -529,23 +492,3 @@ class Trainer:
 def _finite(tensor: Tensor) -> bool:
     values = tensor.values() if tensor.layout == torch.sparse_csr else tensor
     return bool(torch.isfinite(values.detach()).all())
-
-
-def _forward_of(model: nn.Module) -> Forward:
-    """How to call a model: with the parts of a batch that its `forward` has a name for."""
-    parameters = inspect.signature(model.forward).parameters
-    taken = [name for name in GRAPH_ARGUMENTS if name in parameters]
-    if _takes_nodes(model):
-        taken.append("nodes")
-
-    def forward(module: nn.Module, batch: LabelledBatch) -> Tensor:
-        output: Tensor = module(batch.x, batch.graph, **graph_arguments(batch, taken))
-        return output
-
-    return forward
-
-
-def _takes_nodes(model: nn.Module) -> bool:
-    """Whether a model can be asked for the outputs of some nodes alone."""
-    networks = isinstance(model, GraphNetwork) and model.level == "node"
-    return networks and "nodes" in inspect.signature(model.forward).parameters

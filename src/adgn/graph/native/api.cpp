@@ -54,7 +54,7 @@ int multiply(const adgn::Matrix<T>& matrix, Index rows, Index channels, const T*
 }  // namespace
 
 // Raised whenever a function below changes, so that a library of another build is recognised.
-ADGN_API int adgn_interface() { return 7; }
+ADGN_API int adgn_interface() { return 8; }
 ADGN_API const char* adgn_instruction_set() { return adgn::instruction_set(); }
 ADGN_API int adgn_use_instruction_set(const char* name) { return adgn::use_instruction_set(name); }
 ADGN_API void adgn_use_team(adgn::TeamRunner runner) { adgn::set_team_runner(runner); }
@@ -128,6 +128,26 @@ ADGN_API int adgn_check_pattern(const std::int32_t* rowptr, const std::int32_t* 
         return guarded([&] {                                                                       \
             adgn::integrate_backward<T>(*problem, grad_out, row_step, grad_x, spare, *kept,        \
                                         grad_w_self, grad_w_neigh, grad_bias);                      \
+        });                                                                                        \
+    }                                                                                              \
+    ADGN_API int adgn_step_forward_##suffix(const adgn::Integration<T>* problem, Index step,       \
+                                            Index begin, Index end, const T* x, T* next,           \
+                                            const adgn::Kept<T>* kept) {                           \
+        return guarded(                                                                            \
+            [&] { adgn::step_forward<T>(*problem, step, begin, end, x, next, *kept); });           \
+    }                                                                                              \
+    ADGN_API int adgn_start_backward_##suffix(const adgn::Integration<T>* problem,                 \
+                                              const T* grad_out, T* g, T* r,                       \
+                                              const adgn::Kept<T>* kept) {                         \
+        return guarded([&] { adgn::start_backward<T>(*problem, grad_out, g, r, *kept); });         \
+    }                                                                                              \
+    ADGN_API int adgn_step_backward_##suffix(                                                      \
+        const adgn::Integration<T>* problem, Index step, Index begin, Index end, T* g, const T* r, \
+        T* r_before, T* checkpoints, const adgn::Kept<T>* kept, T* grad_w_self, T* grad_w_neigh,   \
+        T* grad_bias) {                                                                            \
+        return guarded([&] {                                                                       \
+            adgn::step_backward<T>(*problem, step, begin, end, g, r, r_before, checkpoints, *kept, \
+                                   grad_w_self, grad_w_neigh, grad_bias);                          \
         });                                                                                        \
     }                                                                                              \
     ADGN_API int adgn_scheme_forward_##suffix(                                                     \

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 ACTIVATIONS = {"identity": 0, "tanh": 1, "relu": 2}
 _ROW_BYTES = 64  # states are padded to whole cache lines
-_CHECKPOINT_COUNT = 3  # checkpoint_count of integrate.hpp
+CHECKPOINT_COUNT = 3  # checkpoint_count of integrate.hpp
 _INT32_LIMIT = 2**31 - 1
 _FAULTS = {
     1: "rowptr[{place}] does not continue an ascending count from 0 to the number of entries",
@@ -347,7 +347,7 @@ def backward(
     start = padded(grad, problem, width)
     grad_x, spare = buffers.empty(library, (nodes, start.size(1)), grad.dtype), None
     if problem.block_ptr is None:
-        arrays = 2 + _CHECKPOINT_COUNT if problem.activation == ACTIVATIONS["tanh"] else 2
+        arrays = 2 + CHECKPOINT_COUNT if problem.activation == ACTIVATIONS["tanh"] else 2
         spare = buffers.empty(library, (arrays, nodes, width), grad.dtype)
     states, active, first = kept
     if first is not None:

@@ -70,6 +70,27 @@ void forward_blocks(const Integration<T>& problem, const T* x, Index row_step, T
     run_parts(int(parts.size()) - 1, problem.threads, work);
 }
 
+// One step of the rows in `parts`; scratch: [threads, scratch_size(width)].
+template <class T>
+void forward_rows(const Integration<T>& problem, Index step, const std::vector<Index>& parts,
+                  const T* weights, const T* bias, const T* x, T* next, const Kept<T>& kept,
+                  T* scratch) {
+    const Index width = padded<T>(problem.channels);
+    auto work = [&](int part, int worker) {
+        ForwardTask<T> task = forward_task(problem);
+        task.begin = parts[part];
+        task.end = parts[part + 1];
+        task.weights = weights;
+        task.bias = bias;
+        task.x = {x, 0};
+        task.x_next = {next, 0};
+        keep_activation(task, kept, step, problem.nodes * width);
+        task.scratch = scratch + worker * scratch_size(width);
+        kernels<T>().forward(task);
+    };
+    run_parts(int(parts.size()) - 1, problem.threads, work);
+}
+
 template <class T>
 void forward_layers(const Integration<T>& problem, const T* x, T* out, T* spare,
                     const Kept<T>& kept) {
@@ -90,21 +111,10 @@ void forward_layers(const Integration<T>& problem, const T* x, T* out, T* spare,
     std::vector<Index> parts;
     for (Index step = 0; step < problem.steps; ++step) {
         const Index rows = problem.rows_after(step + 1);
-        if (parts.empty() || parts.back() != rows) parts = parts_of(problem, 1, rows);
+        if (parts.empty() || parts.back() != rows) parts = parts_of(problem, 1, 0, rows);
         T* next = place_after(step);
-        auto work = [&](int part, int worker) {
-            ForwardTask<T> task = forward_task(problem);
-            task.begin = parts[part];
-            task.end = parts[part + 1];
-            task.weights = packed.weights(step);
-            task.bias = packed.bias(step);
-            task.x = {now, 0};
-            task.x_next = {next, 0};
-            keep_activation(task, kept, step, size);
-            task.scratch = scratch.get() + worker * scratch_size(width);
-            kernels<T>().forward(task);
-        };
-        run_parts(int(parts.size()) - 1, problem.threads, work);
+        forward_rows(problem, step, parts, packed.weights(step), packed.bias(step), now, next, kept,
+                     scratch.get());
         now = next;
     }
 }
@@ -146,7 +156,7 @@ void recall(BackwardTask<T>& task, const Kept<T>& kept, Index step, Index steps,
     task.activated_before = step > 0 && tanh ? kept.states + (step - 1) * size : nullptr;
     task.active_before = step > 0 && kept.active ? kept.active + (step - 1) * size : nullptr;
     if (!tanh) {
-        task.x = {kept.states + step * size, 0};
+        task.x = {kept.states ? kept.states + step * size : kept.first, 0};
         return;
     }
     const bool at_end = step == steps - 1;
@@ -222,14 +232,67 @@ void backward_blocks(const Integration<T>& problem, const T* grad_out, Index row
                     grad_bias ? grad_bias + set * d : nullptr);
 }
 
+// g = grad_out and r = epsilon g ⊙ act' of the last step, for the rows in `parts`.
+template <class T>
+void start_rows(const Integration<T>& problem, const std::vector<Index>& parts, const T* grad_out,
+                T* g, T* r, const Kept<T>& kept) {
+    const Index width = padded<T>(problem.channels), size = problem.nodes * width;
+    const bool tanh = Activation(problem.activation) == Activation::tanh;
+    auto work = [&](int part, int) {
+        const Index begin = parts[part] * width, length = parts[part + 1] * width - begin;
+        const Index end_step = (problem.steps - 1) * size + begin;
+        std::memcpy(g + begin, grad_out + begin, std::size_t(length) * sizeof(T));
+        kernels<T>().slope(length, T(problem.epsilon), Activation(problem.activation), g + begin,
+                           tanh ? kept.states + end_step : nullptr,
+                           kept.active ? kept.active + end_step : nullptr, r + begin);
+    };
+    run_parts(int(parts.size()) - 1, problem.threads, work);
+}
+
+// One step back of the rows in `parts`. Gradients of weights go to `sums`, part by part, unless it
+// is null; checkpoints and scratch as for backward_layers.
+template <class T>
+void backward_rows(const Integration<T>& problem, Index step, const std::vector<Index>& parts,
+                   const T* weights, T* g, const T* r, T* r_before, T* checkpoints,
+                   const Kept<T>& kept, GradientSums<T>* sums, T* scratch) {
+    const Index width = padded<T>(problem.channels), size = problem.nodes * width;
+    auto work = [&](int part, int worker) {
+        BackwardTask<T> task = backward_task(problem);
+        task.scratch = scratch + worker * scratch_size(width);
+        task.begin = parts[part];
+        task.end = parts[part + 1];
+        task.silent_from = problem.rows_after(step + 1);
+        task.weights = weights;
+        task.g = {g, 0};
+        task.r = {r, 0};
+        task.r_before = {step > 0 ? r_before : nullptr, 0};
+        recall(task, kept, step, problem.steps, size, {kept.first, 0}, {checkpoints, 0}, size,
+               checkpoint_interval(problem.steps, checkpoint_count));
+        if (sums) {
+            task.grad_weights = sums->weights(part, 0);
+            task.grad_bias = sums->bias(part, 0);
+        }
+        kernels<T>().backward(task);
+    };
+    run_parts(int(parts.size()) - 1, problem.threads, work);
+}
+
+// Adds the sums to the gradients of the weights of a step.
+template <class T>
+void add_sums(const Integration<T>& problem, Index step, GradientSums<T>& sums, T* grad_w_self,
+              T* grad_w_neigh, T* grad_bias) {
+    const Index set = problem.weight_sets == 1 ? 0 : step, d = problem.channels;
+    sums.add_to(0, grad_w_self + set * d * d, grad_w_neigh + set * problem.matrices() * d * d,
+                grad_bias ? grad_bias + set * d : nullptr);
+}
+
 template <class T>
 void backward_layers(const Integration<T>& problem, const T* grad_out, T* g, T* spare,
                      const Kept<T>& kept, T* grad_w_self, T* grad_w_neigh, T* grad_bias) {
     const PackedWeights<T> packed(problem, false);
     const Index d = problem.channels, width = padded<T>(d), size = problem.nodes * width;
-    const bool tanh = Activation(problem.activation) == Activation::tanh;
     const bool shared = problem.weight_sets == 1;
-    std::vector<Index> parts = parts_of(problem, 2, problem.nodes);
+    std::vector<Index> parts = parts_of(problem, 2, 0, problem.nodes);
     Buffer<T> scratch(scratch_size(width) * problem.threads);
     GradientSums<T> sums(d, problem.matrices(), grad_w_self ? int(parts.size()) - 1 : 0, 1);
     T* r = spare;
@@ -241,47 +304,32 @@ void backward_layers(const Integration<T>& problem, const T* grad_out, T* g, T* 
         std::memset(spare, 0, std::size_t(2 * size) * sizeof(T));
     }
     const Index last_rows = problem.rows_after(problem.steps);
-    if (parts.back() != last_rows) parts = parts_of(problem, 2, last_rows);
-    auto start = [&](int part, int) {
-        const Index begin = parts[part] * width, length = parts[part + 1] * width - begin;
-        const Index end_step = (problem.steps - 1) * size + begin;
-        std::memcpy(g + begin, grad_out + begin, std::size_t(length) * sizeof(T));
-        kernels<T>().slope(length, T(problem.epsilon), Activation(problem.activation), g + begin,
-                           tanh ? kept.states + end_step : nullptr,
-                           kept.active ? kept.active + end_step : nullptr, r + begin);
-    };
-    run_parts(int(parts.size()) - 1, problem.threads, start);
+    if (parts.back() != last_rows) parts = parts_of(problem, 2, 0, last_rows);
+    start_rows(problem, parts, grad_out, g, r, kept);
     for (Index step = problem.steps - 1; step >= 0; --step) {
         const Index rows = problem.rows_after(step);
-        if (parts.back() != rows) parts = parts_of(problem, 2, rows);
-        auto work = [&](int part, int worker) {
-            BackwardTask<T> task = backward_task(problem);
-            task.scratch = scratch.get() + worker * scratch_size(width);
-            task.begin = parts[part];
-            task.end = parts[part + 1];
-            task.silent_from = problem.rows_after(step + 1);
-            task.weights = packed.weights(step);
-            task.g = {g, 0};
-            task.r = {r, 0};
-            task.r_before = {step > 0 ? r_before : nullptr, 0};
-            recall(task, kept, step, problem.steps, size, {kept.first, 0}, {checkpoints, 0}, size,
-                   checkpoint_interval(problem.steps, checkpoint_count));
-            if (grad_w_self) {
-                task.grad_weights = sums.weights(part, 0);
-                task.grad_bias = sums.bias(part, 0);
-            }
-            kernels<T>().backward(task);
-        };
-        run_parts(int(parts.size()) - 1, problem.threads, work);
+        if (parts.back() != rows) parts = parts_of(problem, 2, 0, rows);
+        backward_rows(problem, step, parts, packed.weights(step), g, r, r_before, checkpoints, kept,
+                      grad_w_self ? &sums : nullptr, scratch.get());
         std::swap(r, r_before);
         if (grad_w_self && (!shared || step == 0)) {
-            const Index set = shared ? 0 : step;
-            const Index neigh_size = problem.matrices() * d * d;
-            sums.add_to(0, grad_w_self + set * d * d, grad_w_neigh + set * neigh_size,
-                        grad_bias ? grad_bias + set * d : nullptr);
+            add_sums(problem, step, sums, grad_w_self, grad_w_neigh, grad_bias);
             sums.clear();
         }
     }
+}
+
+// The problem with the weights of one step alone, so that no others are packed.
+template <class T>
+Integration<T> with_weights_of(const Integration<T>& problem, Index step) {
+    Integration<T> one = problem;
+    if (problem.weight_sets == 1) return one;
+    const Index d = problem.channels;
+    one.weight_sets = 1;
+    one.w_self += step * d * d;
+    one.w_neigh += step * problem.matrices() * d * d;
+    if (one.bias) one.bias += step * d;
+    return one;
 }
 
 }  // namespace
@@ -309,11 +357,48 @@ void integrate_backward(const Integration<T>& problem, const T* grad_out, Index 
                         grad_bias);
 }
 
+template <class T>
+void step_forward(const Integration<T>& problem, Index step, Index begin, Index end, const T* x,
+                  T* next, const Kept<T>& kept) {
+    if (begin >= end) return;
+    const PackedWeights<T> packed(with_weights_of(problem, step), true);
+    Buffer<T> scratch(scratch_size(padded<T>(problem.channels)) * problem.threads);
+    forward_rows(problem, step, parts_of(problem, 1, begin, end), packed.weights(0), packed.bias(0),
+                 x, next, kept, scratch.get());
+}
+
+template <class T>
+void start_backward(const Integration<T>& problem, const T* grad_out, T* g, T* r,
+                    const Kept<T>& kept) {
+    if (problem.nodes == 0) return;
+    start_rows(problem, parts_of(problem, 2, 0, problem.nodes), grad_out, g, r, kept);
+}
+
+template <class T>
+void step_backward(const Integration<T>& problem, Index step, Index begin, Index end, T* g,
+                   const T* r, T* r_before, T* checkpoints, const Kept<T>& kept, T* grad_w_self,
+                   T* grad_w_neigh, T* grad_bias) {
+    if (begin >= end) return;
+    const PackedWeights<T> packed(with_weights_of(problem, step), false);
+    const std::vector<Index> parts = parts_of(problem, 2, begin, end);
+    Buffer<T> scratch(scratch_size(padded<T>(problem.channels)) * problem.threads);
+    const int count = grad_w_self ? int(parts.size()) - 1 : 0;
+    GradientSums<T> sums(problem.channels, problem.matrices(), count, 1);
+    backward_rows(problem, step, parts, packed.weights(0), g, r, r_before, checkpoints, kept,
+                  grad_w_self ? &sums : nullptr, scratch.get());
+    if (grad_w_self) add_sums(problem, step, sums, grad_w_self, grad_w_neigh, grad_bias);
+}
+
 #define ADGN_INSTANTIATE(T)                                                                        \
     template void integrate_forward<T>(const Integration<T>&, const T*, Index, T*, T*,             \
                                        const Kept<T>&);                                            \
     template void integrate_backward<T>(const Integration<T>&, const T*, Index, T*, T*,            \
-                                        const Kept<T>&, T*, T*, T*);
+                                        const Kept<T>&, T*, T*, T*);                               \
+    template void step_forward<T>(const Integration<T>&, Index, Index, Index, const T*, T*,        \
+                                  const Kept<T>&);                                                 \
+    template void start_backward<T>(const Integration<T>&, const T*, T*, T*, const Kept<T>&);      \
+    template void step_backward<T>(const Integration<T>&, Index, Index, Index, T*, const T*, T*,   \
+                                   T*, const Kept<T>&, T*, T*, T*);
 ADGN_INSTANTIATE(float)
 ADGN_INSTANTIATE(double)
 

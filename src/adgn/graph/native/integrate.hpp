@@ -38,7 +38,8 @@ template <class T>
 struct Kept {
     T* states;              // [steps, nodes, width]: act(…) for tanh, else x before each step
     std::uint8_t* active;   // [steps, nodes, width]: relu alone
-    const T* first;         // x before the first step, as `x` below; tanh alone, backward alone
+    const T* first;         // x before the first step, as `x` below; tanh alone, backward alone.
+                            // For step_backward without `states`: x before the step.
 };
 
 // x, out: [nodes, row_step] of which the first `channels` columns count; row_step = channels with
@@ -56,5 +57,26 @@ constexpr Index checkpoint_count = 3;
 template <class T>
 void integrate_backward(const Integration<T>&, const T* grad_out, Index row_step, T* grad_x,
                         T* spare, const Kept<T>&, T* grad_w_self, T* grad_w_neigh, T* grad_bias);
+
+// The same in pieces, without blocks and step_rows: one step of some rows at a time, for who has
+// something to do between them. The matrix may have more columns than rows: x and r then have so
+// many rows more, whose numbers come from elsewhere.
+
+// x_next of the rows begin … end - 1 by step `step`; of `kept` what the step keeps.
+template <class T>
+void step_forward(const Integration<T>&, Index step, Index begin, Index end, const T* x, T* x_next,
+                  const Kept<T>&);
+
+// g = grad_out, [nodes, width], and r of the last step; see BackwardTask.
+template <class T>
+void start_backward(const Integration<T>&, const T* grad_out, T* g, T* r, const Kept<T>&);
+
+// Back through step `step` for the rows begin … end - 1: g, gradients of weights as above, and
+// r_before of the step before. checkpoints: [checkpoint_count, nodes, width] for tanh, which the
+// last step fills; null where gradients of weights are not needed.
+template <class T>
+void step_backward(const Integration<T>&, Index step, Index begin, Index end, T* g, const T* r,
+                   T* r_before, T* checkpoints, const Kept<T>&, T* grad_w_self, T* grad_w_neigh,
+                   T* grad_bias);
 
 }  // namespace adgn

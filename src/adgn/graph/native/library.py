@@ -32,7 +32,7 @@ VARIABLE = "ADGN_BACKEND"
 LARGE = 2**23  # bytes: a few large pages; below, malloc itself keeps memory
 
 _FILE = "_kernels.dll" if sys.platform == "win32" else "_kernels.so"  # as setup.py names it
-_INTERFACE = 7  # the number that adgn_interface() in api.cpp returns
+_INTERFACE = 8  # the number that adgn_interface() in api.cpp returns
 _SUFFIX = {torch.float32: "float", torch.float64: "double"}
 DTYPES = tuple(_SUFFIX)
 
@@ -117,6 +117,12 @@ _TYPED_PROTOTYPES: dict[str, list[Any]] = {
     "adgn_backward": [
         *(POINTER(Integration), c_void_p, c_int64, c_void_p, c_void_p, POINTER(Kept)),
         *(c_void_p, c_void_p, c_void_p),
+    ],
+    "adgn_step_forward": [POINTER(Integration)] + [c_int64] * 3 + [c_void_p] * 2 + [POINTER(Kept)],
+    "adgn_start_backward": [POINTER(Integration)] + [c_void_p] * 3 + [POINTER(Kept)],
+    "adgn_step_backward": [
+        *(POINTER(Integration), c_int64, c_int64, c_int64, c_void_p, c_void_p, c_void_p, c_void_p),
+        *(POINTER(Kept), c_void_p, c_void_p, c_void_p),
     ],
     "adgn_scheme_forward": [
         *(POINTER(Integration), POINTER(Scheme), c_void_p, c_int64),

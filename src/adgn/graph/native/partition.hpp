@@ -16,14 +16,14 @@ constexpr int usual_parts = 16;
 // saves.
 constexpr double least_work = 7e5;
 
-// The first of each part's rows, and the end: at most max(usual_parts, threads) parts. A second
-// matrix, whose entries are work too, may be null.
+// The first of each part's rows, and the end: at most max(usual_parts, threads) parts. `rowptr` may
+// begin at any row of a matrix. A second matrix, whose entries are work too, may be null.
 inline std::vector<Index> cut_rows(const std::int32_t* rowptr, const std::int32_t* second_rowptr,
                                    Index rows, double work_per_entry, double work_per_row,
                                    int threads) {
     const auto work_before = [&](Index row) {
-        const double entries =
-            double(rowptr[row]) + (second_rowptr ? double(second_rowptr[row]) : 0.0);
+        double entries = double(rowptr[row] - rowptr[0]);
+        if (second_rowptr) entries += double(second_rowptr[row] - second_rowptr[0]);
         return work_per_entry * entries + work_per_row * double(row);
     };
     const double total = work_before(rows);

@@ -13,13 +13,18 @@ namespace adgn {
 // What neighbour sums cost compared with multiply-and-adds in registers, as measured.
 constexpr double gather_cost = 4.0;
 
+// Parts of the rows begin … end - 1.
 template <class T>
-std::vector<Index> parts_of(const Integration<T>& problem, int passes, Index rows) {
+std::vector<Index> parts_of(const Integration<T>& problem, int passes, Index begin, Index end) {
     const double width = double(padded<T>(problem.channels));
-    return cut_rows(problem.matrix.rowptr, problem.second.rowptr, rows,
-                    gather_cost * width,
-                    double(1 + problem.matrices()) * passes * double(problem.channels) * width,
-                    problem.threads);
+    const std::int32_t* second = problem.second.rowptr;
+    std::vector<Index> first = cut_rows(
+        problem.matrix.rowptr + begin, second ? second + begin : nullptr, end - begin,
+        gather_cost * width,
+        double(1 + problem.matrices()) * passes * double(problem.channels) * width,
+        problem.threads);
+    for (Index& row : first) row += begin;
+    return first;
 }
 
 // Parts of whole blocks: the first block of each part, and the end.
@@ -27,7 +32,7 @@ template <class T>
 std::vector<Index> block_parts(const Integration<T>& problem, int passes) {
     std::vector<Index> first;
     const Index* ptr = problem.block_ptr;
-    for (Index row : parts_of(problem, passes, problem.nodes))
+    for (Index row : parts_of(problem, passes, 0, problem.nodes))
         first.push_back(std::lower_bound(ptr, ptr + problem.blocks, row) - ptr);
     first.back() = problem.blocks;
     return first;

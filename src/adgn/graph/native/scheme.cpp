@@ -149,7 +149,7 @@ void forward_layers(const Integration<T>& problem, const Scheme& scheme, const T
                     T* out, T* spare, const KeptRates<T>& kept) {
     const PackedWeights<T> packed(problem, true);
     const Order order(scheme);
-    const std::vector<Index> parts = parts_of(problem, 1, problem.nodes);
+    const std::vector<Index> parts = parts_of(problem, 1, 0, problem.nodes);
     const Index width = padded<T>(problem.channels), size = problem.nodes * width;
     Buffer<T> scratch(scratch_size(width) * problem.threads);
     const Places<T> places = places_of(problem, scheme, kept, spare, size, 0);
@@ -299,7 +299,7 @@ void backward_layers(const Integration<T>& problem, const Scheme& scheme, const 
                      T* grad_w_self, T* grad_w_neigh, T* grad_bias) {
     const PackedWeights<T> packed(problem, false);
     const Order order(scheme);
-    const std::vector<Index> parts = parts_of(problem, 2, problem.nodes);
+    const std::vector<Index> parts = parts_of(problem, 2, 0, problem.nodes);
     const Index d = problem.channels, width = padded<T>(d), size = problem.nodes * width;
     const bool shared = problem.weight_sets == 1;
     const int count = int(parts.size()) - 1;
