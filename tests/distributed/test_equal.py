@@ -11,7 +11,7 @@ from adgn.training.shards import write_shards
 from tests.helpers import rank_jobs
 
 pytestmark = pytest.mark.filterwarnings("ignore::adgn.training.LearnedNothingWarning")
-STEPS = 20
+STEPS = 50
 CLOSE = {"float32": 1e-6, "float64": 1e-12}
 # Each example is trained once by one process and once by ranks; `--hypothesis-seed` draws others.
 SOME = settings(
