@@ -68,3 +68,5 @@ def test_complete_cells_alone(sample):
     shown = f"{partial.score.mean:.3f}".replace("-", "−")
     assert partial.status == "partial"
     assert shown not in lines["GIN"]
+    assert "–<br>(" in lines["GIN"]
+    assert "waiting" not in lines["GIN"]

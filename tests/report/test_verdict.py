@@ -81,6 +81,12 @@ def test_published_rows_of_others_are_named_where_they_are_better(value, said):
     assert ("better in 1 of 2 columns, most on a (H2, 90.00 %)" in text) == said
 
 
+@pytest.mark.parametrize(("value", "said"), [(0.9, True), (0.6, False)])
+def test_published_values_of_cells_that_wait_are_named_where_they_are_better(value, said):
+    text = verdict(table([[0.8, 0.5], [(None, value), 0.6]]))
+    assert ("better in 1 of 2 columns, most on a (GCN, 90.00 %)" in text) == said
+
+
 def test_one_method_alone_or_nothing_at_all():
     assert verdict(table([[0.8, 0.5], [None, None]])) == "Measured here: A-DGN alone."
     assert verdict(table([[None, None], [None, None]])) == "Nothing is measured yet."

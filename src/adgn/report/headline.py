@@ -15,8 +15,8 @@ def headline_table(table: TableResults) -> str:
 
     A published value stands below the measured one that it is comparable with; a further
     score of the task, such as the trees' normalised accuracy, stands below with its own. A cell
-    with fewer runs than planned says so, and a failed one is shown as failed; `table.complete()`
-    has neither.
+    with fewer runs than planned says so, a failed one is shown as failed and one that waits as a
+    dash; `table.complete()` has no cells but whole ones and those that wait.
 
     Args:
         table: One of the tables that `read_results` gave.
@@ -44,7 +44,8 @@ def _place(block: Sequence[Line], index: int) -> str:
     """What one method has in one column."""
     main = block[0].entries[index]
     entries = {line.role: line.entries[index] for line in block}
-    parts = [markdown_entry(main), _in_brackets(entries.get("published"))]
+    waits = main.cell is not None and main.cell.status == "waiting"
+    parts = [ABSENT if waits else markdown_entry(main), _in_brackets(entries.get("published"))]
     if main.cell is not None and _is_short(main.cell):
         parts.append(f"{runs_text(main.cell)} runs")
     labelled = {line.label: line.entries[index] for line in block}

@@ -88,7 +88,7 @@ def _beside(table: TableResults) -> str:
 
 
 def _quoted(table: TableResults) -> str:
-    """Published rows of methods that were not measured here, where they are better."""
+    """Published values of what was not measured here, where they are better."""
     metric = table.experiment.metric
     sign, found = 1 if metric.higher_is_better else -1, []
     columns = [(column, _scores(table, column)) for column in table.experiment.columns]
@@ -101,6 +101,10 @@ def _quoted(table: TableResults) -> str:
             and (moments := quoted.values.get(column.key)) is not None
             and moments.mean is not None
         ]
+        for row in table.experiment.rows:
+            cell = table.cells[row.key, column.key]
+            if cell.status == "waiting" and cell.published and cell.published.mean is not None:
+                values.append((cell.published.mean, row.title))
         if values:
             value, title = max(values, key=lambda pair: sign * pair[0])
             if sign * value > sign * best:
