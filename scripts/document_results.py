@@ -139,6 +139,8 @@ def front(text: str, found: Results | None, place: Path, docs: str) -> str:
 
 def headline(found: Results | None) -> str:
     """The paper's tables with the cells that have all their runs, and the commands for them."""
+    if found is None:
+        return f"{NOT_MEASURED}: `adgn reproduce` measures the paper's tables."
     parts, short = [], []
     for name in HEADLINES:
         table = _table(found, name)

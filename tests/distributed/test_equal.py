@@ -77,6 +77,7 @@ GRAPH_KINDS = st.fixed_dictionaries(
         "direction": st.sampled_from(["in", "out", "both", "undirected"]),
         "weighted": st.booleans(),
         "unknown": st.booleans(),
+        "channels": st.sampled_from([4, 16]),  # with padding, and received in place
     }
 )
 

@@ -137,6 +137,7 @@ def partitioned(
     shards=None,
     weighted=False,
     unknown=False,
+    channels=4,
     **options,
 ):
     """Trains on a part of a graph, or a shard of it; also what came in for the exchanges."""
@@ -149,6 +150,6 @@ def partitioned(
             data = task_data(source)
             cut = WholeGraph.of(data).part(torch.tensor(owner), ranks.rank, ranks.size)
             source = graph_share(data, PartitionedGraph(cut, exchange)).train
-    made = network(model, getattr(torch, dtype), 4, 3, "node", options)
+    made = network(model, getattr(torch, dtype), channels, 3, "node", options)
     result = fitted(ranks, made, source, "classification", steps)
     return {**result, "received": 0 if exchange is None else exchange.received}

@@ -19,10 +19,9 @@ EDGES = torch.cat([RING, RING.flip(0)], dim=1)
 CASES = {  # edges, and the owner of each node
     "a few rows wait": (EDGES, torch.arange(NODES) // 30),
     "all rows wait": (EDGES, torch.arange(NODES) % 2),
-    "no row waits on rank 0": (EDGES[:, EDGES.max(0).values < 59], torch.arange(NODES) // 59),
     "nothing is exchanged": (EDGES[:, :0], torch.arange(NODES) % 2),
     "a rank has no node": (EDGES, torch.arange(NODES) // 30 * 2),
-    "one way": (RING, torch.arange(NODES) // 30),
+    "rank 0 sends alone": (RING[:, :-1], torch.arange(NODES) // 30),
 }
 
 
@@ -56,6 +55,17 @@ def results(case, act, channels, dtype=torch.double, sets=1, inner=None, memory=
     return x, on_ranks(size, work)
 
 
+def test_the_case_of_one_sender_is_one():
+    edges, owner = CASES["rank 0 sends alone"]
+
+    def work(rank, exchange):
+        part = PartitionedGraph(cut_part(edges, None, owner, rank, 2), exchange)
+        halo = part.operator("none", torch.double).halo
+        return halo.size, halo.sent.numel()
+
+    assert on_ranks(2, work) == [(0, 1), (1, 0)]
+
+
 @pytest.mark.parametrize("memory", ["full", "checkpoint"])
 @pytest.mark.parametrize("sets", [1, STEPS], ids=["shared", "own weights"])
 @pytest.mark.parametrize("act", ACTS)
@@ -74,6 +84,43 @@ def test_states_and_gradients_are_those_of_the_whole_graph(case, act, sets, memo
         torch.testing.assert_close(grad, grad_x[nodes], **close)
     for place, grad in enumerate(grads, start=1):
         torch.testing.assert_close(sum(rank[2][place] for rank in ranks), grad, **close)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_ranges_of_rows_that_are_several_parts(threads):
+    nodes, channels = 6000, 64
+    generator = torch.Generator().manual_seed(0)
+    ring = torch.stack([torch.arange(nodes), (torch.arange(nodes) + 1) % nodes])
+    edges = torch.cat([ring, torch.randint(0, nodes // 2, (2, 6 * nodes), generator=generator)], 1)
+    owner = torch.arange(nodes) // (nodes // 2)
+    x = torch.randn(nodes, channels, generator=generator, dtype=torch.double)
+
+    def work(rank, exchange):
+        torch.set_num_threads(threads)  # each thread has its own number
+        part = PartitionedGraph(cut_part(edges, None, owner, rank, 2), exchange)
+        inputs = [x[part.nodes], *weights(channels, x.dtype, 1)]
+        for tensor in inputs:
+            tensor.requires_grad_()
+        states = integrate(
+            inputs[0], part.operator("none", x.dtype), *inputs[1:], epsilon=0.1, num_steps=2
+        )
+        return part.nodes, states.detach(), torch.autograd.grad(states.sum(), inputs)
+
+    before = torch.get_num_threads()
+    try:
+        ranks = on_ranks(2, work)
+    finally:
+        torch.set_num_threads(before)
+    given = [tensor.requires_grad_() for tensor in (x, *weights(channels, x.dtype, 1))]
+    operator = graph_operator(edges, num_nodes=nodes, like=x)
+    states = integrate(given[0], operator, *given[1:], epsilon=0.1, num_steps=2)
+    grads = torch.autograd.grad(states.sum(), given)
+    for part_nodes, found, (grad, *_) in ranks:
+        torch.testing.assert_close(found, states.detach()[part_nodes], rtol=1e-12, atol=1e-12)
+        torch.testing.assert_close(grad, grads[0][part_nodes], rtol=1e-11, atol=1e-11)
+    for place in (1, 2, 3):
+        total = sum(rank[2][place] for rank in ranks)
+        torch.testing.assert_close(total, grads[place], rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

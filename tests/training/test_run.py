@@ -85,7 +85,9 @@ def test_a_link_in_the_place_of_a_file_is_refused(tmp_path, name):
     assert not list((tmp_path / "elsewhere").iterdir())
 
 
-@pytest.mark.parametrize("name", ["metrics.jsonl", "result.json", "config.toml"])
+@pytest.mark.parametrize(
+    "name", ["metrics.jsonl", "result.json", "config.toml", "partition-2.safetensors"]
+)
 def test_a_folder_or_a_pipe_in_the_place_of_a_file_is_refused(tmp_path, name):
     directory = RunDirectory(tmp_path)
     (tmp_path / name).mkdir()

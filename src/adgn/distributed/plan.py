@@ -127,7 +127,7 @@ class Need:
 
     @property
     def seconds(self) -> float:
-        """Of a step, the exchanges not hidden behind work."""
+        """Of a step, at most: as if no exchange were hidden behind work."""
         return self.compute + self.exchange
 
 

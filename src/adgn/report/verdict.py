@@ -113,7 +113,7 @@ def _quoted(table: TableResults) -> str:
         return ""
     _, told, column = max(found, key=lambda item: item[0])
     return (
-        f"Published values of methods that were not measured here are better in {len(found)} of "
+        f"Published values of what is not measured here are better in {len(found)} of "
         f"{len(compared)} columns, most on {column.title} ({told})."
     )
 

@@ -238,17 +238,17 @@ class RidgeReadout:
 
 
 def check_solvable(
-    calls_otherwise: bool, split: str, penalties: Sequence[float] | None, ranks: int
+    custom_forward: bool, split: str, penalties: Sequence[float] | None, ranks: int
 ) -> None:
     """Raises where a trainer could not solve a readout in closed form.
 
     Args:
-        calls_otherwise: Whether the network is called in a way of the user's own.
+        custom_forward: Whether the network is called in a way of the user's own.
         split: What the scores are followed on.
         penalties: Those to choose from.
         ranks: How many processes train together.
     """
-    if calls_otherwise:
+    if custom_forward:
         raise ValueError(
             "forward was given for a network with readout='ridge', whose states are needed; "
             "leave it out, or use readout='linear'"

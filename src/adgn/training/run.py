@@ -143,13 +143,13 @@ class RunDirectory:
         self.states = StateStore(self.path / "state")
         self._files = [self.config_file, self.metrics_file, self.best_file]
         self._files += [self.result_file, self.plugins_file]
-        self._files += [self.partition_file, self.path / _OWNERS.format("*")]
+        self._files.append(self.partition_file)
         self._lock_file = self.path / ".lock"
 
     def check_files(self) -> None:
         """Raises where a link, a pipe or a folder has the name of a file of the run."""
         try:
-            for file in (*self._files, self._lock_file):
+            for file in (*self._files, *self._owner_files(), self._lock_file):
                 check_is_file(file)
             for folder in (self.states.folder, self.path / "tensorboard"):
                 check_is_file(folder, folder=True)
@@ -176,6 +176,7 @@ class RunDirectory:
         try:
             for file in self._files:
                 remove_temporaries(file.parent, file.name)
+            remove_temporaries(self.path, _OWNERS.format("*"))
             self.states.remove_leftovers()
             yield
         finally:
@@ -233,9 +234,13 @@ class RunDirectory:
             where = str(Path(partition).resolve())
         text = json.dumps({"parts": parts, "partition": where})
         write_atomically(self.partition_file, text.encode() + b"\n")
-        for file in self.path.glob(_OWNERS.format("*")):
+        for file in self._owner_files():
             if file.name != where:
                 file.unlink()
+
+    def _owner_files(self) -> list[Path]:
+        """Partitions of any number of ranks; a kill can leave two."""
+        return sorted(self.path.glob(_OWNERS.format("*")))
 
     def partition_of(self, parts: int, given: str) -> str:
         """The partition that the run had with so many ranks, where `"auto"` is given.

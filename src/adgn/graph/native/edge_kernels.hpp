@@ -193,7 +193,7 @@ ADGN_INLINE void softmax_short(const AttentionTask<T>& task, const T* source, T 
         top = logit[k] > top ? logit[k] : top;
     }
     T highest = top_of_lanes<T>(top);
-    if (highest == -__builtin_inf()) highest = T(0);  // nobody to listen to: exp(-inf) = 0
+    if (highest == -__builtin_inf()) highest = T(0);  // no neighbour with a weight
 #pragma GCC unroll 2
     for (int k = 0; k < groups; ++k) {
         logit[k] = weight[k] * exp_of_negative<T>(logit[k] - highest);
@@ -214,7 +214,7 @@ void softmax_long(const AttentionTask<T>& task, const T* source, T own, Index fi
     const std::int32_t* col = task.matrix.col + first;
     const T* value = task.matrix.value + first;
     const T least = -__builtin_inf();
-    const T leak[2] = {task.slope, T(1)};  // looked up: half of the branches would be foretold wrong
+    const T leak[2] = {task.slope, T(1)};  // looked up: half of the branches would be mispredicted
     share += first;
     T top = least, total = T(0);
     for (Index i = 0; i < count; ++i) {

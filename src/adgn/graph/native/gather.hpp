@@ -16,7 +16,7 @@ ADGN_INLINE Index place(int j, Index tail) {
     return j + 1 < groups ? j * lanes<T> : tail;
 }
 
-// The lines of the cache that the vectors of a row touch, so many that nothing is left to decide.
+// One prefetch per line of the cache; their number is known when this is compiled.
 template <class T, int groups>
 ADGN_INLINE void prefetch_vectors(const T* row, Index tail) {
     constexpr int step = 64 / ADGN_VECTOR_BYTES;
