@@ -102,7 +102,12 @@ def test_ranges_of_rows_that_are_several_parts(threads):
         for tensor in inputs:
             tensor.requires_grad_()
         states = integrate(
-            inputs[0], part.operator("none", x.dtype), *inputs[1:], epsilon=0.1, num_steps=2
+            inputs[0],
+            part.operator("none", x.dtype),
+            *inputs[1:],
+            epsilon=0.1,
+            act=torch.tanh,
+            num_steps=2,
         )
         return part.nodes, states.detach(), torch.autograd.grad(states.sum(), inputs)
 
@@ -113,7 +118,7 @@ def test_ranges_of_rows_that_are_several_parts(threads):
         torch.set_num_threads(before)
     given = [tensor.requires_grad_() for tensor in (x, *weights(channels, x.dtype, 1))]
     operator = graph_operator(edges, num_nodes=nodes, like=x)
-    states = integrate(given[0], operator, *given[1:], epsilon=0.1, num_steps=2)
+    states = integrate(given[0], operator, *given[1:], epsilon=0.1, act=torch.tanh, num_steps=2)
     grads = torch.autograd.grad(states.sum(), given)
     for part_nodes, found, (grad, *_) in ranks:
         torch.testing.assert_close(found, states.detach()[part_nodes], rtol=1e-12, atol=1e-12)
