@@ -125,8 +125,8 @@ a block too, and one thread works on it. Larger graphs are done layer by layer, 
 
 The kernels check all indices once per graph and read and write nothing else. `make sanitize` builds
 them with the address and undefined-behaviour sanitizers and runs the tests of graphs (one without
-nodes among them), operators, steps and layers with them; it had no
-finding on 2026-11-16, before rows were sorted by their neighbours and before some nodes alone.
+nodes among them), operators, steps and layers with them. The tests of the kernels, of attention,
+cosines, integrators, the layer and the steps of ranks had no finding on 2026-11-18.
 
 A process forked while other threads compute can go on computing: nothing in `adgn.graph` waits for
 a thread that the child does not have. torch's own operations on large tensors do, once the parent
