@@ -1,4 +1,5 @@
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -114,9 +115,20 @@ def test_an_unreachable_cluster_is_told_at_once():
     for port in ("port", "²", "-1", ""):
         with pytest.raises(ExecutorError, match="is not an address; write host:port"):
             RayExecutor(address=f"127.0.0.1:{port}").check()
-    for impossible in ("127.0.0.1:99999", "a" * 70 + ":1", "a\0:1"):
+    for impossible in ("a" * 70 + ":1", "a\0:1"):
         with pytest.raises(ExecutorError, match="no Ray cluster answers"):
             RayExecutor(address=impossible).check()
+
+
+def test_a_port_that_is_none_is_not_wrapped_to_one():
+    pytest.importorskip("ray", reason="Ray, adgn[ray], is not installed")
+    # The system's resolver takes a port modulo 65536: somebody may well answer there.
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        RayExecutor(address=f"127.0.0.1:{port}").check()
+        for none in (0, 65536, port + 65536, 99999):
+            with pytest.raises(ExecutorError, match="has no possible port; write one from 1 to"):
+                RayExecutor(address=f"127.0.0.1:{none}").check()
 
 
 def test_a_wrong_cluster_leaves_no_study_behind(tiny):

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 _CONNECT_SECONDS = 10.0
+_LAST_PORT = 65535
 _START_RAY = "start one with `ray start --head`, or leave out --ray-address to run on this machine"
 
 
@@ -30,9 +31,14 @@ def check_reachable(address: str, raises: type[Exception]) -> None:
             f"ray_address={address!r} is not an address; write host:port, such as 10.0.0.1:6379, "
             "or auto"
         )
+    if not 1 <= int(port) <= _LAST_PORT:  # the system would wrap 99999 to 34463 and ask there
+        raise raises(
+            f"ray_address={address!r} has no possible port; write one from 1 to {_LAST_PORT}, "
+            "such as 10.0.0.1:6379"
+        )
     try:
         socket.create_connection((host, int(port)), timeout=_CONNECT_SECONDS).close()
-    except (OSError, OverflowError, ValueError) as error:  # ValueError: no host can be called so
+    except (OSError, ValueError) as error:  # ValueError: no host can be called so
         raise raises(f"no Ray cluster answers at {address!r} ({error}); {_START_RAY}") from error
 
 
