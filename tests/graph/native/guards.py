@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+from adgn.graph import CSR
+
 MARGIN = 4096  # bytes on either side; keeps the alignment of torch's own memory
 FILL = 0xFF  # a NaN in every float, an index out of range in every integer
 
@@ -43,3 +45,14 @@ class Guards:
         whole = torch.full((place.stop + MARGIN,), FILL, dtype=torch.uint8)
         self._wholes.append((whole, place))
         return whole[place].view(dtype)
+
+
+class Unguarded(Guards):
+    """The same without guards."""
+
+    def around(self, content: Tensor) -> Tensor:
+        return content.clone()
+
+
+def guarded_csr(guards: Guards, csr: CSR) -> CSR:
+    return CSR(guards.around(csr.rowptr), guards.around(csr.col), csr.shape)

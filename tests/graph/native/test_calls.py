@@ -6,19 +6,9 @@ from hypothesis import strategies as st
 from adgn.graph import CSR, SparseOperator, SparsePattern, graph_operator, set_backend
 from adgn.graph.native import calls
 from tests.crossing import covering
-from tests.graph.native.guards import Guards
+from tests.graph.native.guards import Guards, Unguarded, guarded_csr
 
-ISAS = ("baseline", "avx2", "avx512")
 shared_fixture = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-
-@pytest.fixture(params=ISAS)
-def isa(native, request):
-    before = native.instruction_set
-    if not native.use_instruction_set(request.param):
-        pytest.skip(f"this processor has no {request.param}")
-    yield request.param
-    assert native.use_instruction_set(before)
 
 
 def test_tanh_single_is_within_three_units_in_the_last_place(native, isa):
@@ -205,10 +195,6 @@ def test_blocks_are_taken_from_inside_their_arrays(native, monkeypatch):
 WIDTHS = range(1, 71)
 
 
-def guarded_csr(guards, csr):
-    return CSR(guards.around(csr.rowptr), guards.around(csr.col), csr.shape)
-
-
 def some_blocks(dtype, generator):
     """Two graphs side by side, the first with a node alone, and where each begins."""
     edges = torch.randint(0, 9, (2, 30), generator=generator)
@@ -341,13 +327,6 @@ def test_blocks_of_every_size_give_what_whole_layers_give(native, isa, matrices,
     assert torch.equal(grad_x, expected_x)
     for found, other in zip(grads, expected_grads, strict=True):  # added up in another order
         torch.testing.assert_close(found, other, rtol=1e-3, atol=1e-3)
-
-
-class Unguarded(Guards):
-    """The same without guards."""
-
-    def around(self, content):
-        return content.clone()
 
 
 @pytest.mark.parametrize("blocks", [None, [0], [0, 0, 0]])

@@ -7,19 +7,9 @@ from adgn.graph import CSR, SparsePattern, graph_operator
 from adgn.graph.attention import attend_reference
 from adgn.graph.native import edge_calls
 from adgn.graph.similarity import edge_cosine_reference
-from tests.graph.native.guards import Guards
-from tests.graph.native.test_calls import ISAS, Unguarded, guarded_csr
+from tests.graph.native.guards import Guards, Unguarded, guarded_csr
 
 WIDTHS = [*range(1, 36), 47, 48, 49, 63, 64, 65, 70]
-
-
-@pytest.fixture(params=ISAS)
-def isa(native, request):
-    before = native.instruction_set
-    if not native.use_instruction_set(request.param):
-        pytest.skip(f"this processor has no {request.param}")
-    yield request.param
-    assert native.use_instruction_set(before)
 
 
 def some_graph(dtype, generator):
