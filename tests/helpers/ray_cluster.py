@@ -4,7 +4,11 @@ The line `kill` takes the second node away at once, as a power cut would.
 """
 
 import contextlib
+import os
 import sys
+
+# By default Ray takes a node for lost after half a minute without an answer.
+os.environ |= {"RAY_health_check_period_ms": "1000", "RAY_health_check_failure_threshold": "3"}
 
 from ray.cluster_utils import Cluster
 

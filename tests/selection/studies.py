@@ -28,10 +28,10 @@ LONG = {
     "task": "graph-transfer",
     "space": {"optimizer.lr": [0.1, 0.03, 0.01, 0.003], "model.hidden_channels": [2, 4]},
     "settings": {
-        "task": {"distance": 2, "train": 30, "val": 6, "test": 6},
-        "loop": {"max_epochs": 40, "batch_size": 6},
+        "task": {"distance": 2, "train": 18, "val": 6, "test": 6},
+        "loop": {"max_epochs": 20, "batch_size": 6},
         "stopping": {"patience": "none"},
-        "checkpoint": {"every_epochs": 10},
+        "checkpoint": {"every_epochs": 5},
     },
     "seeds": [0, 1],
     "study": "long",

@@ -42,7 +42,7 @@ SMALL = {
         "stopping": {"patience": "none"},
     },
 }
-RUNGS = [(2, 1, 8), (18, 1, 3), (40, 1, 3), (40, 2, 3)]  # epochs, runs, configurations
+RUNGS = [(1, 1, 8), (9, 1, 3), (20, 1, 3), (20, 2, 3)]  # epochs, runs, configurations
 
 
 def entries(folder):
@@ -117,10 +117,10 @@ def test_scores_on_the_way_are_in_the_study(calm):
     study, _ = StudyFolder("long", calm[1].folder).open()
     (trial, *_) = [trial for trial in study.get_trials() if rung_of(trial) == 1]
     reported = trial.intermediate_values
-    assert max(reported) == 18
+    assert max(reported) == 9
     assert len(reported) == 5
     assert list(reported.values()) == sorted(reported.values(), reverse=True)  # the best so far
-    assert reported[18] == trial.value
+    assert reported[9] == trial.value
 
 
 def test_workers_and_drivers_that_are_killed_in_a_rung(tmp_path, calm):
@@ -218,7 +218,7 @@ def test_on_ray(tmp_path, calm):
         options = {"executor": "ray", "ray_address": cluster.line, "prune": "halving"}
         with driver_of(folder, subprocess.Popen, **options) as driver:
             output = end(driver, folder)
-    assert "rungs: 8 to 2 epochs, 3 to 18 epochs" in output
+    assert "rungs: 8 to 1 epoch, 3 to 9 epochs" in output
     assert entries(folder) == calm[0]
 
 
