@@ -82,6 +82,7 @@ def test_a_compact_space_keeps_a_model_s_own_settings():
 def test_authors_settings_for_a_graph_come_first_in_its_compact_space():
     first = {key: values[0] for key, values in compact_space("cornell", "ggcn").items()}
     assert first == {
+        "model.readout": "none",
         "optimizer.lr": 0.01,
         "optimizer.weight_decay": 1e-3,
         "model.num_layers": 6,

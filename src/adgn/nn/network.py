@@ -103,8 +103,9 @@ class GraphNetwork(nn.Module):
         propagation: A module called as `propagation(x, edge_index, edge_weight)` (and
             `edge_attr` where edge features are given) that maps states `[N, d]` to states
             `[N, d]`. An attribute `edge_dim = None` says that it reads no edge features,
-            `reads_batch = True` that it is also called with `batch` and `batch_size`, and
-            `out_channels` that its states have another size than `d`. A method `needed(like,
+            `reads_batch = True` that it is also called with `batch` and `batch_size`,
+            `encoded_channels` that the encoder gives it another size than `d`, and `out_channels`
+            that its last states have another size. A method `needed(like,
             edge_index, edge_weight, nodes)` that returns `NeededNodes`, or `None`, says that it
             can be called with those in place of `edge_index`.
         level: `"node"`: one output per node; `"graph"`: one per graph.
@@ -176,7 +177,8 @@ class GraphNetwork(nn.Module):
                 "'embedding' needs a list of how many values each integer feature has, all other "
                 "encoders the number of features"
             )
-        if encoder == "none" and in_channels != hidden_channels:
+        encoded: int = getattr(propagation, "encoded_channels", hidden_channels)
+        if encoder == "none" and in_channels != encoded:
             raise ValueError(
                 f"encoder='none' needs hidden_channels={hidden_channels} to equal "
                 f"in_channels={in_channels}; use encoder='linear' or the same size"
@@ -190,9 +192,9 @@ class GraphNetwork(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.encoder: nn.Module | None = None
         if values is not None:
-            self.encoder = IntegerEmbedding(values, hidden_channels)
+            self.encoder = IntegerEmbedding(values, encoded)
         elif encoder != "none":
-            self.encoder = nn.Linear(in_channels, hidden_channels, bias=encoder == "linear")
+            self.encoder = nn.Linear(in_channels, encoded, bias=encoder == "linear")
         self.propagation = propagation
         self.state_channels: int = getattr(propagation, "out_channels", hidden_channels)
         read = self.state_channels * (len(_POOLS) if level == "graph" else 1 + fully_adjacent)
@@ -293,7 +295,8 @@ class GraphNetwork(nn.Module):
     def encode(self, x: Tensor, nodes: Tensor | None = None) -> Tensor:
         """The first states, `[N, hidden_channels]`; sparse features are never made dense.
 
-        With `nodes` those of some nodes, in the order of their numbers `[K]`.
+        A propagation with `encoded_channels` gets so many. With `nodes` those of some nodes, in the
+        order of their numbers `[K]`.
         """
         check_tensor("x", x)
         encoder = self.encoder
@@ -408,11 +411,17 @@ class Model(GraphNetwork, ABC):
             name = type(self).__name__
             raise TypeError(f"{name} is not registered; put @register_model(name) before the class")
         parsed = self.spec.parse(options)
-        propagation = self.build_propagation(hidden_channels, num_layers, parsed)
+        propagation = self.propagation_for(hidden_channels, num_layers, parsed, out_channels)
         common = {name: getattr(parsed, name) for name in ModelOptions.model_fields}
         super().__init__(
             in_channels, hidden_channels, out_channels, propagation, level=level, **common
         )
+
+    def propagation_for(
+        self, channels: int, num_layers: int, options: Any, out_channels: int
+    ) -> nn.Module:
+        """What `build_propagation` builds; to be overridden where it depends on the outputs too."""
+        return self.build_propagation(channels, num_layers, options)
 
     @staticmethod
     @abstractmethod

@@ -260,7 +260,7 @@ for _model, _spaces in HETEROPHILY.items():
 def _ggcn(layers: int, decay: float, size: int, dropout: float, share: float) -> dict[str, Any]:
     own = {"model.hidden_channels": size, "model.dropout": dropout, "model.decay": share}
     optimizer = {"optimizer.lr": 0.01, "optimizer.weight_decay": decay}
-    return {"model.num_layers": layers, **optimizer, **own}
+    return {"model.num_layers": layers, "model.readout": "none", **optimizer, **own}
 
 
 def _geomgcn(size: int, decay: float) -> dict[str, Any]:

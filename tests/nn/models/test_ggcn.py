@@ -13,11 +13,11 @@ from tests.graphs import CORNER_CASES, Example, both_ways, edges, graphs
 CHANNELS = 3
 
 
-def ggcn(num_layers, **options):
-    """Features are the first states and the last states the outputs, as in the authors' code."""
+def ggcn(num_layers, sizes=(CHANNELS, CHANNELS, CHANNELS), **options):
+    """Without a readout, and by default without an encoder."""
     torch.manual_seed(num_layers)
     settings = {"encoder": "none", "readout": "none", **options}
-    model = build_model("ggcn", CHANNELS, CHANNELS, CHANNELS, num_layers, **settings).double()
+    model = build_model("ggcn", *sizes, num_layers, **settings).double()
     with torch.no_grad():
         for parameter in model.parameters():  # no two numbers alike
             parameter += 0.3 * torch.randn_like(parameter)
@@ -55,12 +55,22 @@ def dense_ggcn(model, x, adjacency, decay=1.0, power=3.0):
     def elu(x):
         return torch.where(x > 0, x, torch.exp(x.clamp(max=0)) - 1)
 
+    maps = [part.lin for part in model.propagation.layers]
+    weights = [(lin.weight, lin.bias) for lin in maps if hasattr(lin, "weight")]
+    if model.encoder is None:
+        first = (model.propagation.first.weight, model.propagation.first.bias)
+    else:  # it holds both maps of the features
+        size = model.hidden_channels
+        first, second = (
+            (model.encoder.weight[part], model.encoder.bias[part])
+            for part in (slice(size), slice(size, None))
+        )
+        weights = [second, *weights]
     layers = [
-        (part.lin.weight, part.lin.bias, part.correction, part.signs, part.scale)
-        for part in model.propagation.layers
+        (*given, part.correction, part.signs, part.scale)
+        for given, part in zip(weights, model.propagation.layers, strict=True)
     ]
-    first = model.propagation.first
-    collected = elu(x @ first.weight.t() + first.bias)
+    collected = elu(x @ first[0].t() + first[1])
     h = dense_layer(x, adjacency, *layers[0])
     for i in range(len(layers) - 1):
         eta = 1.0 if i == 0 else math.log(decay / (i + 2) ** power + 1)
@@ -98,6 +108,17 @@ def test_values_and_gradients_are_the_dense_ones(example, num_layers):
 @pytest.mark.parametrize("example", CORNER_CASES.values(), ids=CORNER_CASES.keys())
 def test_corner_cases(example):
     assert_equal_to_dense(ggcn(3, decay=0.7, exponent=2.0), example, decay=0.7, power=2.0)
+
+
+@pytest.mark.parametrize("num_layers", [1, 2, 4])
+@pytest.mark.parametrize("example", CORNER_CASES.values(), ids=CORNER_CASES.keys())
+def test_layers_from_features_to_classes(example, num_layers):
+    """As in the authors' code: features go through one linear map, and no readout follows."""
+    model = ggcn(num_layers, sizes=(CHANNELS, 5, 4), encoder="linear")
+    shapes = [tuple(part.lin.weight.shape) for part in model.propagation.layers[1:]]
+    assert shapes == [(5, 5), (5, 5), (4, 5)][4 - num_layers :]
+    assert tuple(model.encoder.weight.shape) == (5 + (4 if num_layers == 1 else 5), CHANNELS)
+    assert_equal_to_dense(model, example)
 
 
 def test_a_larger_directed_graph_with_self_loops_and_a_node_alone():

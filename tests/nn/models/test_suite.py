@@ -279,7 +279,8 @@ def test_repr_and_counts(case):
     assert "3 → 6 → 2" in repr(model)
     counts = model.parameter_counts()
     assert counts["total"] == sum(p.numel() for p in model.parameters() if p.requires_grad)
-    assert counts["encoder"] == (0 if case.name == "gesn" else 3 * 6 + 6)
+    maps = {"gesn": 0, "ggcn": 2}.get(case.name, 1)  # of the features to states
+    assert counts["encoder"] == maps * (3 * 6 + 6)
     read = 6 * (1 + 2 + 4 + 8) if case.name == "h2gcn" else 6  # states of all rounds
     assert counts["readout"] == read * 2 + 2
 

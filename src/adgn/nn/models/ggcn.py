@@ -82,11 +82,15 @@ class GGCNLayer(nn.Module):
 
     with $\mathbf{P}^\pm$ the positive and the negative entries of $\mathbf{P}$, and $\alpha$ a
     softmax of three numbers.
+
+    Args:
+        channels: The size of $\mathbf{X}$; `None`: the layer is given $\mathbf{Z}$ itself.
+        out_channels: The size of $\mathbf{Z}$.
     """
 
-    def __init__(self, channels: int) -> None:
+    def __init__(self, channels: int | None, out_channels: int) -> None:
         super().__init__()
-        self.lin = nn.Linear(channels, channels)
+        self.lin = nn.Identity() if channels is None else nn.Linear(channels, out_channels)
         self.correction = nn.Parameter(torch.empty(2))  # λ
         self.signs = nn.Parameter(torch.empty(3))  # α before the softmax
         self.scale = nn.Parameter(torch.empty(()))  # κ
@@ -94,7 +98,8 @@ class GGCNLayer(nn.Module):
 
     def reset_parameters(self) -> None:
         """Draws new weights; the numbers begin as the authors' do."""
-        self.lin.reset_parameters()
+        if isinstance(self.lin, nn.Linear):
+            self.lin.reset_parameters()
         with torch.no_grad():
             self.correction.copy_(torch.tensor([0.5, 0.0]))
             self.signs.zero_()
@@ -115,15 +120,36 @@ class GGCNLayer(nn.Module):
 
 
 class GGCNPropagation(GraphConvolution, nn.Module):
-    """The layers of GGCN, see [`GGCN`][adgn.nn.models.GGCN]."""
+    """The layers of GGCN, see [`GGCN`][adgn.nn.models.GGCN].
+
+    Attributes:
+        encoded_channels: What the encoder gives: the weights of the first layer and of the first
+            collected states are the encoder's, so that features go through one linear map. Without
+            an encoder they are here.
+        out_channels: The size of the last states.
+    """
 
     normalization: Normalization = "none"
 
-    def __init__(self, channels: int, num_layers: int, options: GGCNOptions) -> None:
+    def __init__(
+        self,
+        channels: int,
+        num_layers: int,
+        options: GGCNOptions,
+        out_channels: int | None = None,
+    ) -> None:
         super().__init__()
         self.direction = options.direction
-        self.first = nn.Linear(channels, channels)
-        self.layers = nn.ModuleList(GGCNLayer(channels) for _ in range(num_layers))
+        self.out_channels = channels if out_channels is None else out_channels
+        sizes = [channels] * (num_layers - 1) + [self.out_channels]
+        encoded = options.encoder not in (None, "none")
+        self.first = None if encoded else nn.Linear(channels, channels)
+        self.parts = [channels, sizes[0]]
+        self.encoded_channels = sum(self.parts) if encoded else channels
+        self.layers = nn.ModuleList(
+            GGCNLayer(None if encoded and number == 0 else channels, size)
+            for number, size in enumerate(sizes)
+        )
         self.dropout = nn.Dropout(options.dropout)
         power = options.exponent
         self.shares = [1.0]
@@ -136,7 +162,11 @@ class GGCNPropagation(GraphConvolution, nn.Module):
     ) -> Tensor:
         """The states after the last layer."""
         links = Links.of(self.operator(x, edge_index, edge_weight))
-        collected = functional.elu(self.first(x))
+        if self.first is None:
+            begin, x = torch.split(x, self.parts, dim=-1)
+        else:
+            begin = self.first(x)
+        collected = functional.elu(begin)
         h: Tensor = self.layers[0](x, links)
         for layer, share in zip(self.layers[1:], self.shares, strict=False):
             h = self.dropout(functional.elu(h))
@@ -161,9 +191,9 @@ class GGCNPropagation(GraphConvolution, nn.Module):
     time="nd^2 + md",
     options=GGCNOptions,
     note="$\\mathbf{R}$ collects the layers' outputs with shares $\\eta$ that fall with depth. "
-    "`dropout` acts between layers too. The authors' code lets a node hear its out-neighbours "
-    "(`direction='out'`), and its layers map features to classes; here an encoder and a readout "
-    "stand around layers of one size. Edge weights must not be negative.",
+    "`dropout` acts between layers too. In the authors' code a node hears its out-neighbours "
+    "(`direction='out'`) and the last layer gives the outputs (`readout='none'`). Edge weights "
+    "must not be negative.",
 )
 class GGCN(Model):
     r"""The [generalised GCN](https://arxiv.org/abs/2102.06462) of Yan and others.
@@ -181,12 +211,22 @@ class GGCN(Model):
     nodes differ, $r_{uj} = \hat{a}_{uu} / \hat{a}_{uj} - 1$, $\hat{\mathbf{A}} =
     \mathbf{D}^{-1/2} (\mathbf{A} + \mathbf{I}) \mathbf{D}^{-1/2}$.
 
+    The encoder holds the weights of the first $\mathbf{R}$ and of $f_1$. With `readout="none"` the
+    last layer has `out_channels` columns, as in the authors' network.
+
     Example:
         >>> import torch
         >>> from adgn.nn import build_model
-        >>> model = build_model("ggcn", 3, 16, 2, num_layers=5, direction="out")
+        >>> model = build_model("ggcn", 3, 16, 2, num_layers=5, direction="out", readout="none")
         >>> model(torch.randn(3, 3), torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])).shape
         torch.Size([3, 2])
     """
 
     build_propagation = GGCNPropagation
+
+    def propagation_for(
+        self, channels: int, num_layers: int, options: GGCNOptions, out_channels: int
+    ) -> nn.Module:
+        """Layers of which the last one gives the outputs where there is no readout."""
+        last = out_channels if options.readout == "none" else None
+        return GGCNPropagation(channels, num_layers, options, last)
