@@ -29,7 +29,7 @@ def test_every_model_shows_its_layers(name, make_path):
 def test_gradients_flow_from_each_state_to_the_one_before(name, make_path):
     torch.manual_seed(0)
     model = build_model(name, 3, 8, 2, num_layers=3).double().eval()
-    start = torch.randn(5, 8).double().requires_grad_()
+    start = model.encode(torch.randn(5, 3).double()).detach().requires_grad_()
     states = states_from(model.propagation, start, make_path(5))
     for before, after in itertools.pairwise(states):
         (gradient,) = torch.autograd.grad(after.sum(), before, retain_graph=True)
