@@ -70,6 +70,17 @@ def test_overflow_is_an_explosion_and_not_a_crash():
     assert found.node_spectrum is not None
 
 
+@pytest.mark.parametrize(("name", "number"), [("ggcn", 2), ("h2gcn", None)])
+def test_states_that_change_their_size(name, number):
+    torch.manual_seed(0)
+    model = build_model(name, 3, 4, 2, num_layers=3).double()
+    found = diagnose(model, features(3), GRAPH)
+    assert found.growth is not None
+    assert (found.layer_spectrum is None) == (number is None)
+    expected = "no layer keeps the size" if number is None else f"those of layer {number}, the"
+    assert any(expected in note for note in found.notes)
+
+
 def test_a_20_layer_gcn_forgets_where_the_anti_symmetric_network_does_not():
     torch.manual_seed(0)
     x, graph = torch.randn(25, 8), example_graph("random", 25)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from torch import Tensor, nn
 
@@ -12,7 +13,7 @@ from adgn.analysis.layer_spectra import LayerSpectrum, NotConvergedError, layer_
 from adgn.analysis.node_spectra import NodeSpectrum, is_antisymmetric, node_spectrum
 from adgn.analysis.perturbation import PerturbationGrowth, perturbation_growth
 from adgn.analysis.sensitivity import Sensitivity, sensitivity
-from adgn.analysis.states import first_states, measuring, propagation_of
+from adgn.analysis.states import first_states, layer_states, measuring, propagation_of
 from adgn.graph import Adjacency
 from adgn.training.errors import DivergedError
 
@@ -33,7 +34,8 @@ class Diagnosis:
         energy: Dirichlet energy by layer.
         sensitivity: Sensitivity of one node to all nodes.
         node_spectrum: The paper's Jacobians.
-        layer_spectrum: The whole first layer's Jacobian; `None` on large graphs too.
+        layer_spectrum: The Jacobian of the whole first layer that keeps the size of its states;
+            `None` on large graphs too.
         advice: What to change.
         notes: What could not be measured, or not exactly, and why.
         thresholds: Where the verdict turns.
@@ -129,10 +131,21 @@ def diagnose(
                 f"the whole layer's eigenvalues were not looked for: with {start.numel():,} states "
                 "that takes minutes; layer_spectrum does it"
             )
+        elif (number := _layer_of_one_size(model, x, edge_index, edge_weight)) is None:
+            notes.append("no layer keeps the size of its states: there are no eigenvalues of one")
         else:
             layer = layer_spectrum(
-                model, x, edge_index, edge_weight=edge_weight, count=2, tolerance=1e-3, seed=seed
+                model,
+                x,
+                edge_index,
+                edge_weight=edge_weight,
+                layer=number,
+                count=2,
+                tolerance=1e-3,
+                seed=seed,
             )
+            if number > 1:
+                notes.append(f"eigenvalues are those of layer {number}, the first of one size")
             if layer.note:
                 notes.append(layer.note)
     except (DivergedError, NotConvergedError) as error:  # what was measured before stands
@@ -142,6 +155,15 @@ def diagnose(
         advice += advise_reach(model, start, edge_index, edge_weight, reach, thresholds, seed)
     measured = (growth, gradients, energy, reach, spectrum, layer)
     return Diagnosis(kind, start.size(0), *measured, tuple(advice), tuple(notes), thresholds)
+
+
+def _layer_of_one_size(
+    model: nn.Module, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None
+) -> int | None:
+    """The first layer whose states before and after have one size, from 1."""
+    sizes = [state.size(-1) for state in layer_states(model, x, edge_index, edge_weight)]
+    pairs = enumerate(pairwise(sizes), start=1)
+    return next((number for number, (before, after) in pairs if before == after), None)
 
 
 def _what_layers_are(propagation: nn.Module) -> list[str]:

@@ -115,7 +115,8 @@ class GraphNetwork(nn.Module):
             LeakyReLU after each; `"ridge"`: linear, and solved in closed form by
             [`Trainer`][adgn.training.Trainer], while encoder and propagation stay as they are; or
             `"none"`: the (pooled) states are the outputs.
-        dropout: The share of entries dropped, while training, of the first and of the last states.
+        dropout: The share of entries dropped, while training, of the first states, and of the last
+            where a readout reads them.
         train_recurrent: Whether the weights of the propagation are trained; with `False` they stay
             as initialised. `readout="ridge"` needs `False`.
         fully_adjacent: Whether the readout of nodes is on the complete graph. It takes $O(nd)$
@@ -242,7 +243,8 @@ class GraphNetwork(nn.Module):
         states = self.states(
             x, edge_index, edge_weight, batch, batch_size=batch_size, edge_attr=edge_attr
         )
-        states = self.dropout(states)
+        if not isinstance(self.readout, nn.Identity):  # else they are the outputs
+            states = self.dropout(states)
         if nodes is None:
             return self.read(states, batch, batch_size)
         if not is_traced(states):
@@ -295,8 +297,8 @@ class GraphNetwork(nn.Module):
     def encode(self, x: Tensor, nodes: Tensor | None = None) -> Tensor:
         """The first states, `[N, hidden_channels]`; sparse features are never made dense.
 
-        A propagation with `encoded_channels` gets so many. With `nodes` those of some nodes, in the
-        order of their numbers `[K]`.
+        Their size is the propagation's `encoded_channels` where it has that attribute. With `nodes`
+        those of some nodes, in the order of their numbers `[K]`.
         """
         check_tensor("x", x)
         encoder = self.encoder
@@ -411,16 +413,22 @@ class Model(GraphNetwork, ABC):
             name = type(self).__name__
             raise TypeError(f"{name} is not registered; put @register_model(name) before the class")
         parsed = self.spec.parse(options)
-        propagation = self.propagation_for(hidden_channels, num_layers, parsed, out_channels)
+        read = parsed.readout != "none" or level == "graph" or parsed.fully_adjacent
+        outputs = None if read else out_channels
+        propagation = self.propagation_for(hidden_channels, num_layers, parsed, outputs)
         common = {name: getattr(parsed, name) for name in ModelOptions.model_fields}
         super().__init__(
             in_channels, hidden_channels, out_channels, propagation, level=level, **common
         )
 
     def propagation_for(
-        self, channels: int, num_layers: int, options: Any, out_channels: int
+        self, channels: int, num_layers: int, options: Any, outputs: int | None
     ) -> nn.Module:
-        """What `build_propagation` builds; to be overridden where it depends on the outputs too."""
+        """What `build_propagation` builds, unless it is overridden.
+
+        `outputs` is the size of the last states where they are the outputs, and `None` where a
+        readout makes those of them.
+        """
         return self.build_propagation(channels, num_layers, options)
 
     @staticmethod

@@ -83,14 +83,15 @@ def parameter_bytes(build: Callable[[int], nn.Module], num_layers: int, copies: 
     # Some modules draw from the generator here too, which may be in use by another thread.
     with own_randomness(0):
         try:
-            one, two = count(1), count(2)
+            # A first layer that is the last one too may have other sizes.
+            two, three = count(2), count(3)
             if num_layers <= _FEW_LAYERS:
                 numbers = float(count(num_layers))
             else:
-                numbers = one + (two - one) * (num_layers - 1.0)
+                numbers = two + (three - two) * (num_layers - 2.0)
         except (RuntimeError, TypeError, OverflowError):  # more numbers than can be counted
             return math.inf
-    objects = _LAYER_BYTES if two > one else 0  # else one layer is used again and again
+    objects = _LAYER_BYTES if three > two else 0  # else one layer is used again and again
     return _FLOAT * copies * numbers + objects * (num_layers - 1.0)
 
 

@@ -175,6 +175,24 @@ def test_dropout_acts_between_layers_while_training():
     torch.testing.assert_close(model(x, example.edge_index), ggcn(3)(x, example.edge_index))
 
 
+def test_scores_of_classes_are_not_dropped():
+    """The last layer gives them; a readout would read states of which a part is dropped."""
+    torch.manual_seed(0)
+    x = torch.randn(200, 3)
+    graph = torch.arange(200).repeat(2, 1)
+    scores = build_model("ggcn", 3, 8, 4, 2, dropout=0.5, readout="none")(x, graph)
+    assert bool((scores != 0).all())
+
+
+@pytest.mark.parametrize("whole", [{"level": "graph"}, {"fully_adjacent": True}])
+def test_states_that_are_pooled_keep_their_size(whole):
+    pooled = 3 * CHANNELS if "level" in whole else 2 * CHANNELS
+    model = build_model("ggcn", 2, CHANNELS, pooled, 2, readout="none", **whole)
+    batch = torch.zeros(4, dtype=torch.long)
+    out = model(torch.ones(4, 2), both_ways((0, 1), (2, 3)), batch=batch)
+    assert out.size(-1) == pooled
+
+
 def test_negative_weights():
     weight = torch.tensor([1.0, -1.0], dtype=torch.float64)
     x = torch.ones(3, CHANNELS, dtype=torch.float64)

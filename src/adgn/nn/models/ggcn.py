@@ -192,8 +192,9 @@ class GGCNPropagation(GraphConvolution, nn.Module):
     options=GGCNOptions,
     note="$\\mathbf{R}$ collects the layers' outputs with shares $\\eta$ that fall with depth. "
     "`dropout` acts between layers too. In the authors' code a node hears its out-neighbours "
-    "(`direction='out'`) and the last layer gives the outputs (`readout='none'`). Edge weights "
-    "must not be negative.",
+    "(`direction='out'`), the last layer gives the outputs (`readout='none'`), and the first "
+    "dropout is of the features, here of what the encoder gives. Edge weights must not be "
+    "negative.",
 )
 class GGCN(Model):
     r"""The [generalised GCN](https://arxiv.org/abs/2102.06462) of Yan and others.
@@ -211,8 +212,9 @@ class GGCN(Model):
     nodes differ, $r_{uj} = \hat{a}_{uu} / \hat{a}_{uj} - 1$, $\hat{\mathbf{A}} =
     \mathbf{D}^{-1/2} (\mathbf{A} + \mathbf{I}) \mathbf{D}^{-1/2}$.
 
-    The encoder holds the weights of the first $\mathbf{R}$ and of $f_1$. With `readout="none"` the
-    last layer has `out_channels` columns, as in the authors' network.
+    The encoder holds the weights of the first $\mathbf{R}$ and of $f_1$, which are trained and have
+    a bias as it does. With `readout="none"` the last layer of nodes has `out_channels` columns, as
+    in the authors' network.
 
     Example:
         >>> import torch
@@ -225,8 +227,7 @@ class GGCN(Model):
     build_propagation = GGCNPropagation
 
     def propagation_for(
-        self, channels: int, num_layers: int, options: GGCNOptions, out_channels: int
+        self, channels: int, num_layers: int, options: GGCNOptions, outputs: int | None
     ) -> nn.Module:
-        """Layers of which the last one gives the outputs where there is no readout."""
-        last = out_channels if options.readout == "none" else None
-        return GGCNPropagation(channels, num_layers, options, last)
+        """Layers of which the last one gives the outputs where no readout does."""
+        return GGCNPropagation(channels, num_layers, options, outputs)
