@@ -115,6 +115,10 @@ def save_figure(figure: Figure, stem: Path) -> tuple[Path, Path]:
     """Writes `stem.png` and `stem.svg`, each whole or not at all, and returns their paths."""
     stem.parent.mkdir(parents=True, exist_ok=True)
     paths = stem.with_name(f"{stem.name}.png"), stem.with_name(f"{stem.name}.svg")
+    if figure.get_layout_engine() is not None:
+        # A layout moves a little with each drawing, and by its resolution: it is settled once.
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")
     write_file(paths[0], figure_bytes(figure, "png"))
     write_file(paths[1], figure_bytes(figure, "svg"))
     return paths
@@ -130,8 +134,9 @@ def write_figures(
     figures: dict[str, Figure] = {}
     for name, found in diagnoses.items():
         if found.node_spectrum is not None or found.layer_spectrum is not None:
+            layer = 1 if found.layer_spectrum is None else found.layer_spectrum.layer
             figures[f"eigenvalues-{name}"] = eigenvalue_figure(
-                found.node_spectrum, found.layer_spectrum, f"Eigenvalues at layer 1: {name}"
+                found.node_spectrum, found.layer_spectrum, f"Eigenvalues at layer {layer}: {name}"
             )
     if profiles:
         figures["sensitivity"] = sensitivity_figure(profiles, "Sensitivity against distance")
