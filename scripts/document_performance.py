@@ -197,13 +197,23 @@ nothing. The machine was busy with other work, so that only large differences co
 """
 
 ORDER = """\
+## Nodes in another order
 
-**Nodes in another order.** A neighbour sum in nanoseconds per edge, nodes numbered at random and
-numbered anew (`python benchmarks/large_graphs.py`): reverse Cuthill-McKee, for the power law the
-most heard first. Nodes drawn at random have no better order, and those of a power law hardly one. A
-mesh has: number its nodes along the mesh, as mesh generators do, or by
-`scipy.sparse.csgraph.reverse_cuthill_mckee`, which costs as much as a few neighbour sums. The
-package does not renumber by itself. The machine was busy with other work here too.
+A neighbour sum reads the states of neighbours. Where the states do not fit into the second-level
+cache, it matters whether nodes with neighbours in common have numbers close to each other.
+`integrate`, which runs all layers of A-DGN and its relatives, finds that out and renumbers the
+nodes inside (`adgn.graph.locality`); what goes in and what comes out, gradients included, keeps the
+user's order. It is done once for each graph, on the CPU, by the native kernels, from four steps on
+and from twice as many states on as fill 1 MB. The measure is how often a cache of that size lacks a
+state, counted at four places of the graph, in the given order and in the new one; the nodes are
+renumbered where the first count is larger by a quarter. In the new order always the node comes next
+that has the largest share of its neighbours placed already. Results differ from those in the given
+order by rounding alone, and are the same in each run.
+
+Nanoseconds per edge, one thread, 64 channels (`python benchmarks/large_graphs.py --data FOLDER`): a
+neighbour sum, and a layer of a training step (10 layers, forward and back), in both orders; and
+what is spent once on deciding and, where it pays, on renumbering. Nodes drawn at random have no
+better order, and those of a power law hardly one.
 
 """
 
@@ -297,31 +307,32 @@ def not_built() -> str:
     head = ("graph", "one run, ms", "four copies, ms", "gain at most")
     gains = [case["at_most"] for case in runs["cases"]]
     said = f"At most {min(gains):.2f} to {max(gains):.2f} times as many runs in the same time.\n\n"
-    text = NOT_BUILT + said + markdown_table(head, rows) + circumstances(runs)
-    large = json.loads(LARGE.read_text(encoding="utf-8"))
-    rows = [
-        (
-            case["kind"],
-            f"{case['edges'] / 1e6:.3g}·10^6",
-            *(
-                f"{case[key]:.3g}" if key in case else "–"
-                for key in ("given", "renumbered", "renumbering_ns")
-            ),
-        )
-        for case in large["cases"]
-    ]
-    head = ("graph", "edges", "at random, ns", "anew, ns", "renumbering, ns per edge")
-    pays = [
-        (case["given"] / case["renumbered"], case)
-        for case in large["cases"]
-        if "renumbered" in case
-    ]
-    most, best = max(pays, key=lambda pair: pair[0])
+    return NOT_BUILT + said + markdown_table(head, rows) + circumstances(runs)
+
+
+def another_order() -> str:
+    """The section on the numbers of nodes."""
+    measured = json.loads(LARGE.read_text(encoding="utf-8"))
+    rows, gains = [], {}
+    for case in measured["cases"]:
+        times = case["ns"]
+        shown = [f"{times[key]:.3g}" if key in times else "–" for key in ("sum", "layer")]
+        anew = [
+            f"{times[key]:.3g}" if case["renumbered"] and key in times else "–"
+            for key in ("sum_anew", "layer_anew")
+        ]
+        size = f"{case['edges'] / 1e6:.2g}·10^6"
+        pairs = [text for pair in zip(shown, anew, strict=True) for text in pair]
+        rows.append((case["graph"], size, *pairs, f"{times['deciding']:.3g}"))
+        if case["renumbered"] and "layer" in times:
+            gains[f"{case['graph']}, {size} edges"] = times["layer"] / times["layer_anew"]
+    head = ("graph", "edges", "sum", "sum, anew", "layer", "layer, anew", "once")
+    least, most = (choose(gains, key=lambda name: gains[name]) for choose in (min, max))
     said = (
-        f"A new order is at best {most:.1f} times faster ({best['kind']}, "
-        f"{best['edges'] / 1e6:.3g}·10^6 edges).\n\n"
+        f"A layer is {gains[least]:.2f} ({least}) to {gains[most]:.2f} times ({most}) as fast where "
+        "nodes are renumbered.\n\n"
     )
-    return text + ORDER + said + markdown_table(head, rows) + circumstances(large)
+    return ORDER + said + markdown_table(head, rows) + circumstances(measured)
 
 
 def markdown(table: Table, said: str) -> str:
@@ -418,7 +429,8 @@ def page() -> str:
     missing = [f"`{name}`" for name in CASES if name not in results.cases]
     if missing:
         parts.append(f"Not measured yet: {', '.join(missing)}.\n")
-    return HEAD + "\n".join([*parts, parts_of_a_step(), some_nodes(), TAIL, not_built()])
+    sections = [parts_of_a_step(), some_nodes(), another_order(), TAIL, not_built()]
+    return HEAD + "\n".join([*parts, *sections])
 
 
 if __name__ == "__main__":

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adgn.graph import SparseOperator, backend, graph_operator, set_backend
-from adgn.nn.integration import integrate, integrate_reference
+from adgn.nn.integration import integrate
+from adgn.nn.integration_run import integrate_reference
 
 NORMALIZATIONS = ["none", "mean", "sym", "laplacian", "skew", "loops", "gcn", "gcn-improved"]
 ACTS = [torch.tanh, torch.relu, None]

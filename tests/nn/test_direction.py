@@ -24,7 +24,8 @@ from adgn.graph.direction import OPERATOR_DIRECTIONS
 from adgn.nn import ADGN, AntiSymmetricConv, available_models, build_model, conv, model_spec
 from adgn.nn.antisymmetric import as_one_integration
 from adgn.nn.conv import BothDirections, directed
-from adgn.nn.integration import integrate, integrate_reference
+from adgn.nn.integration import integrate
+from adgn.nn.integration_run import integrate_reference
 from tests.crossing import covering
 from tests.graphs import CORNER_CASES, both_ways, edges, graphs
 from tests.nn.test_integration import ACTS, BACKENDS, MEMORIES, small_graphs

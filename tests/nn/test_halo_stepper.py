@@ -7,7 +7,8 @@ from adgn.graph import PartitionedGraph, cut_part, graph_operator
 from adgn.graph.native import part_calls
 from adgn.graph.native.library import load_library
 from adgn.nn import halo_stepper
-from adgn.nn.integration import Run, integrate
+from adgn.nn.integration import integrate
+from adgn.nn.integration_run import Run
 from adgn.nn.steppers import Weights
 from tests.helpers.rank_threads import on_ranks
 

@@ -21,7 +21,8 @@ from adgn.graph import (
 )
 from adgn.nn import ADGN
 from adgn.nn.base import known_activation
-from adgn.nn.integration import integrate, integrate_reference
+from adgn.nn.integration import integrate
+from adgn.nn.integration_run import integrate_reference
 from tests.crossing import covering
 from tests.graph.test_kernels import LAZY, lazy, worked_out
 

@@ -11,7 +11,8 @@ import torch
 from adgn.graph import GraphBlocks, graph_operator, set_backend
 from adgn.nn import ADGN, AntiSymmetricConv, build_model
 from adgn.nn.implicit import implicit_rate
-from adgn.nn.integration import integrate, integrate_reference
+from adgn.nn.integration import integrate
+from adgn.nn.integration_run import integrate_reference
 from adgn.nn.integrators import (
     EULER,
     HEUN,

@@ -123,9 +123,8 @@ def feature_rows(x: Tensor, nodes: Tensor) -> SparseOperator:
 
     def build() -> SparseOperator:
         whole = sparse_features(x)
-        row, col, value = _entries_of(whole, nodes)
-        pattern, slot = SparsePattern.from_entries(row, col, (nodes.numel(), whole.shape[1]))
-        return SparseOperator(pattern, torch.empty_like(value).index_copy(0, slot.long(), value))
+        shape = (nodes.numel(), whole.shape[1])
+        return SparseOperator.from_entries(*_entries_of(whole, nodes), shape)
 
     return cached((x, nodes), "rows", build)
 
@@ -152,10 +151,8 @@ def _build(
     parts, work = [], ROW_COST * sum(counts[1:])
     for one in operators:
         row, col, value = _entries_of(one, order[: counts[1]])
-        pattern, slot = SparsePattern.from_entries(row, place[col.long()], size)
-        value = torch.empty_like(value).index_copy(0, slot.long(), value)
-        parts.append(SparseOperator(pattern, value))
-        ends = pattern.csr.rowptr[torch.tensor(counts[1:], device=nodes.device)]
+        parts.append(SparseOperator.from_entries(row, place[col.long()], value, size))
+        ends = parts[-1].pattern.csr.rowptr[torch.tensor(counts[1:], device=nodes.device)]
         work += int(ends.sum(dtype=torch.int64))
     entries = sum(one.num_entries for one in operators)
     whole = num_layers * (entries + ROW_COST * total)

@@ -269,6 +269,14 @@ class SparseOperator:
         if known_transposed_value is not None:
             self._of_values("transposed", lambda: known_transposed_value)
 
+    @classmethod
+    def from_entries(
+        cls, row: Tensor, col: Tensor, value: Tensor, shape: tuple[int, int]
+    ) -> "SparseOperator":
+        """The matrix of entries in any order, none of them repeated."""
+        pattern, slot = SparsePattern.from_entries(row, col, shape)
+        return cls(pattern, torch.empty_like(value).index_copy(0, slot.long(), value))
+
     @property
     def shape(self) -> tuple[int, int]:
         """`(rows, columns)`."""

@@ -36,7 +36,13 @@ _OWN: Mapping[str, SearchSpace] = {
         "model.act": ["elu"],
     },
     "gcn": _RELU,
-    "gcnii": {**_RELU, "optimizer.lr": [0.01], "model.alpha": [0.5, 0.1], "model.theta": [0.5]},
+    "gcnii": {
+        **_RELU,
+        "optimizer.lr": [0.01],
+        "model.alpha": [0.5, 0.1],
+        "model.theta": [0.5],
+        "model.act_first": [True],
+    },
     "graphsage": _RELU,
     "mlp": {**_RELU, "optimizer.weight_decay": [1e-4, 5e-3], "model.num_layers": [1, 2]},
 }

@@ -11,6 +11,7 @@
 
 #include "edge_work.hpp"
 #include "integrate.hpp"
+#include "locality.hpp"
 #include "neighbourhood.hpp"
 #include "parallel.hpp"
 #include "partition.hpp"
@@ -54,7 +55,7 @@ int multiply(const adgn::Matrix<T>& matrix, Index rows, Index channels, const T*
 }  // namespace
 
 // Raised whenever a function below changes, so that a library of another build is recognised.
-ADGN_API int adgn_interface() { return 8; }
+ADGN_API int adgn_interface() { return 9; }
 ADGN_API const char* adgn_instruction_set() { return adgn::instruction_set(); }
 ADGN_API int adgn_use_instruction_set(const char* name) { return adgn::use_instruction_set(name); }
 ADGN_API void adgn_use_team(adgn::TeamRunner runner) { adgn::set_team_runner(runner); }
@@ -85,6 +86,23 @@ ADGN_API int adgn_transpose(const std::int32_t* rowptr, const std::int32_t* col,
                             Index columns, std::int32_t* rowptr_t, std::int32_t* col_t,
                             std::int32_t* order) {
     return guarded([&] { adgn::transpose(rowptr, col, rows, columns, rowptr_t, col_t, order); });
+}
+
+ADGN_API int adgn_order_by_neighbours(const std::int32_t* rowptr, const std::int32_t* col,
+                                      const std::int32_t* rowptr_t, const std::int32_t* col_t,
+                                      Index nodes, Index first, Index count,
+                                      std::int32_t* order) {
+    return guarded([&] {
+        adgn::order_by_neighbours(rowptr, col, rowptr_t, col_t, nodes, first, count, order);
+    });
+}
+
+ADGN_API int adgn_count_misses(const std::int32_t* rowptr, const std::int32_t* col, Index columns,
+                               const std::int32_t* rows, Index count, Index begin, Index window,
+                               Index* misses) {
+    return guarded([&] {
+        *misses = adgn::count_misses(rowptr, col, columns, rows, count, begin, window);
+    });
 }
 
 ADGN_API int adgn_count_at_edges(const std::int32_t* rowptr, const std::int32_t* col, Index nodes,

@@ -32,7 +32,7 @@ VARIABLE = "ADGN_BACKEND"
 LARGE = 2**23  # bytes: a few large pages; below, malloc itself keeps memory
 
 _FILE = "_kernels.dll" if sys.platform == "win32" else "_kernels.so"  # as setup.py names it
-_INTERFACE = 8  # the number that adgn_interface() in api.cpp returns
+_INTERFACE = 9  # the number that adgn_interface() in api.cpp returns
 _SUFFIX = {torch.float32: "float", torch.float64: "double"}
 DTYPES = tuple(_SUFFIX)
 
@@ -103,6 +103,9 @@ _PROTOTYPES: dict[str, list[Any]] = {
     "adgn_sort_entries": [c_void_p] * 2 + [c_int64] * 3 + [c_void_p] * 3 + [POINTER(c_int64)],
     "adgn_prefer_large_pages": [c_void_p, c_int64],
     "adgn_transpose": [c_void_p] * 2 + [c_int64] * 2 + [c_void_p] * 3,
+    "adgn_order_by_neighbours": [c_void_p] * 4 + [c_int64] * 3 + [c_void_p],
+    "adgn_count_misses": [c_void_p] * 2
+    + [c_int64, c_void_p, c_int64, c_int64, c_int64, POINTER(c_int64)],
     "adgn_count_at_edges": [c_void_p] * 2
     + [c_int64, c_void_p, c_void_p, c_int64]
     + [c_void_p] * 4

@@ -38,7 +38,7 @@ class Stack(nn.Module):
 
     The layers are `GraphConvolution`s that keep the size of a state, or linear layers, which are
     told nothing of the graph. With `first_states` they are also given the first ones, as `first`.
-    With `norm_first` the normalisation comes before the activation; `norm_scale` is PairNorm's.
+    With `act_first` those are activated too. With `norm_first` the normalisation comes before the activation; `norm_scale` is PairNorm's.
     """
 
     def __init__(
@@ -48,6 +48,7 @@ class Stack(nn.Module):
         options: StackOptions,
         first_states: bool = False,
         *,
+        act_first: bool = False,
         norm_first: bool = False,
         norm_scale: float = 1.0,
     ) -> None:
@@ -57,6 +58,7 @@ class Stack(nn.Module):
         self.act = resolve_activation(options.act)
         self.residual = options.residual
         self.first_states = first_states
+        self.act_first = act_first
         self.norm_first = norm_first
         built = [build_norm(options.norm, channels, scale=norm_scale) for _ in self.layers]
         norms = [norm for norm in built if norm is not None]
@@ -93,6 +95,8 @@ class Stack(nn.Module):
             graph = {"edge_index": edge_index, "edge_weight": edge_weight, "edge_attr": edge_attr}
         elif not isinstance(self.layers[0], nn.Linear):  # one operator for all layers
             graph = {"edge_index": self.layers[0].prepared(x, edge_index, edge_weight)}  # type: ignore[operator]
+        if self.act_first and self.act is not None:
+            x = self.act(x)
         if self.first_states:
             graph["first"] = x
         for number, layer in enumerate(self.layers):

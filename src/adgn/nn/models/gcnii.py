@@ -21,6 +21,9 @@ class GCNIIOptions(GraphStackOptions):
     shared_weights: bool = Field(
         True, description="`False`: a matrix of its own for the first states (GCNII*)"
     )
+    act_first: bool = Field(
+        False, description="whether the activation follows the encoder too, as in its authors' code"
+    )
 
 
 @register_model(
@@ -43,10 +46,11 @@ class GCNII(Model):
     def build_propagation(channels: int, num_layers: int, options: GCNIIOptions) -> nn.Module:
         """The layers in a row."""
         own = options.beyond(GraphStackOptions)
+        act_first = own.pop("act_first")
         numbers = [None if options.theta is None else n + 1 for n in range(num_layers)]
         # The mean of both directions: the sum would double what is passed on as it is.
         layers = [
             directed(partial(GCN2Conv, channels, layer=number, **own), options.direction, scale=0.5)
             for number in numbers
         ]
-        return Stack(layers, channels, options, first_states=True)
+        return Stack(layers, channels, options, first_states=True, act_first=act_first)
