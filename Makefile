@@ -5,10 +5,11 @@ BIN := $(VENV)/bin
 # Each worker begins with a part of the tests in their order, so that it makes the fixtures of a file alone.
 PYTEST_ARGS ?= -n auto --dist worksteal
 
-.PHONY: help setup demo test lint types unit unit-torch docs exhaustive sanitize fuzz dist clean
+.PHONY: help setup demo test lint types unit long unit-torch docs exhaustive sanitize fuzz dist clean
 help:
 	@echo "make demo   see what the method is for (a few minutes, set-up included)"
 	@echo "make test   lint, types, tests and docs"
+	@echo "make long   the tests that make test leaves out for their length, and all without the native kernels (minutes)"
 	@echo "make docs   build the documentation into site/, and look at it in a browser"
 	@echo "make exhaustive  the combinations of options that make test leaves out (minutes)"
 	@echo "make sanitize  test the native kernels with checks of every access and operation"
@@ -33,7 +34,6 @@ demo: setup
 test: setup
 	$(MAKE) --no-print-directory -j2 lint types docs
 	$(MAKE) --no-print-directory unit
-	$(MAKE) --no-print-directory unit-torch
 
 lint: setup
 	$(BIN)/ruff check .
@@ -44,6 +44,11 @@ types: setup
 
 unit: setup
 	$(BIN)/pytest $(PYTEST_ARGS)
+
+# Programs that are killed, clusters that lose a node, complete tables, every page for people who do not see it.
+long: setup
+	$(BIN)/pytest $(PYTEST_ARGS) -m "long and not exhaustive"
+	$(MAKE) --no-print-directory unit-torch
 
 # Graphs, layers and models without the native kernels, as where they could not be built: what calls them or
 # does their work. Training and analysis are built on these and know nothing of kernels.

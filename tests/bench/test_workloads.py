@@ -63,6 +63,7 @@ def test_all_ways_predict_alike_and_change_nothing(kind, many_graphs):
             assert losses[0] == pytest.approx(start, rel=1e-4), way
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["one", "many"])
 def test_compiled_ways_train_alike(kind, many_graphs, monkeypatch):
     # Traces as the usual one does and generates no code. Measurements check the losses of that one.

@@ -60,6 +60,7 @@ def test_runs_and_lists(adgn, tmp_path):
     assert f"made with the plugin {file}, which is not loaded: give --plugin {file}" in missing
 
 
+@pytest.mark.long
 def test_a_report_of_own_runs_and_studies(adgn, tmp_path):
     shown = adgn(
         f"train {PLUGIN} own-task --model own-model --run-dir all/one --set model.share=0.25",
@@ -88,6 +89,7 @@ def test_a_missing_aggregation_names_its_plugin(adgn):
     assert "own_code.py, which is not loaded: give --plugin" in adgn("evaluate run", code=1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("executor", ["local", pytest.param("ray", marks=exhaustive)])
 def test_selection_on_two_workers(adgn, tmp_path, executor):
     if executor == "ray":
@@ -100,6 +102,7 @@ def test_selection_on_two_workers(adgn, tmp_path, executor):
     assert [run["seed"] for run in record["runs"]] == [1, 2]
 
 
+@pytest.mark.long
 def test_a_study_remembers_its_plugins(adgn, tmp_path):
     file = tmp_path.resolve() / "own_code.py"
     start = f"select own-task --model own-model --threads 1 --study own --trials 1 {PLUGIN}"

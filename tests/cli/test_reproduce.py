@@ -76,12 +76,14 @@ def check_tables(run_program, out, root, experiments, columns):
 ALL = pytest.param(None, marks=exhaustive, id="all")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("columns", [pytest.param(("sssp", "radius-2"), id="one each"), ALL])
 def test_complete_tables_of_synthetic_data(tmp_path, columns):
     names = ("property", "property-time", "trees", "beyond")
     check_tables(warm.run, tmp_path / "out", tmp_path / "data", names, columns)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "columns", [pytest.param(("photo", "texas", "photo-1", "texas-2"), id="one each"), ALL]
 )
@@ -190,6 +192,7 @@ def undisturbed(out):
     return scores(out)
 
 
+@pytest.mark.long
 def test_kills_change_nothing(tmp_path, monkeypatch):
     monkeypatch.setenv("ADGN_DATA", str(tmp_path / "data"))
     out = tmp_path / "out"
@@ -233,6 +236,7 @@ def _workers(out):
     return found
 
 
+@pytest.mark.long
 def test_sigterm_stops_with_a_word(tmp_path):
     out = tmp_path / "out"
     driver = warm.Popen(

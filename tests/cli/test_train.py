@@ -193,6 +193,7 @@ def wait_for(condition, seconds=60):
 LONG = ["--set", "loop.max_epochs=200", "--set", "stopping.patience=none"]
 
 
+@pytest.mark.long
 def test_ctrl_c_stops_cleanly_and_the_run_goes_on_to_the_same_end(tmp_path):
     folder = tmp_path / "run"
     process = warm.Popen(

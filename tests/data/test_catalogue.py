@@ -112,6 +112,7 @@ def test_sets_made_in_memory_need_no_preparation(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_property_set_verifies(property_root):
     assert [s.state for s in verify("graph-property", property_root)] == ["ok"]
 

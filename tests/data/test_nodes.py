@@ -104,6 +104,7 @@ def test_features_in_the_form_asked_for(data_root):
         load("photo", data_root, features="spares")
 
 
+@pytest.mark.long
 def test_physics_is_never_dense(data_root, tmp_path):
     """Preparing and loading stays far below the 1.2 GB of the dense features."""
     program = (

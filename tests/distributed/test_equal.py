@@ -59,6 +59,7 @@ def check_equal(alone, ranks, dtype):
     assert ranks[0]["losses"] == pytest.approx(alone["losses"], rel=1e-4)
 
 
+@pytest.mark.long
 @SIZES
 @given(st.data(), KINDS)
 @SOME
@@ -82,6 +83,7 @@ GRAPH_KINDS = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("files", [False, True], ids=["whole", "shards"])
 @SIZES
 @given(st.data(), KINDS, GRAPH_KINDS)

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests import warm
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,6 +40,7 @@ def test_the_page_has_what_it_speaks_of():
     assert {command.split()[1] for command in COMMANDS} >= {"train", "predict", "select"}
 
 
+@pytest.mark.long
 def test_the_page_in_an_empty_folder(tmp_path):
     for path, code in FILES.items():
         (tmp_path / path).write_text(code, encoding="utf-8")
@@ -67,6 +70,7 @@ def test_a_plugin_reaches_a_process_that_loads_it_alone(tmp_path):
     assert "task.nodes" in done.stdout, done.stderr
 
 
+@pytest.mark.long
 def test_the_same_files_inside_a_copy_of_the_package(tmp_path):
     """A model and a task of the page where the architecture's page puts those of the package."""
     package = tmp_path / "src" / "adgn"

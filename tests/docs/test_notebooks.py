@@ -21,6 +21,7 @@ def test_there_are_three():
     assert [path.stem for path in NOTEBOOKS] == ["one-cell", "own-graph", "stability"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_every_cell_runs_and_gives_what_is_shown(path, warm_workers):
     """Numbers may differ between machines. Otherwise run scripts/run_notebooks.py."""

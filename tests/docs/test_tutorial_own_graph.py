@@ -37,6 +37,7 @@ def perform(command):
     assert result.exit_code == 0, (command, result.output)
 
 
+@pytest.mark.long
 def test_the_page_from_its_beginning_to_its_end(few_epochs, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = {}

@@ -165,6 +165,7 @@ def test_a_sparse_matrix_is_not_traced():
         torch.jit.trace(AntiSymmetricConv(8), (x, matrix))
 
 
+@pytest.mark.long
 @COMPILE
 @TRACE
 @EVERY_NETWORK

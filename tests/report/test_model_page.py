@@ -93,6 +93,7 @@ def test_it_needs_no_network_and_shows_the_numbers_of_the_model(
     assert page.locator("#distances svg").count() == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1280, "light")])
 def test_axe_finds_nothing(open_file, class_page, value_page, width, scheme):
     for path in (class_page, value_page):

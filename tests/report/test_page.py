@@ -72,6 +72,7 @@ def check_with_axe(page):
 
 
 # Colours are a matter of the scheme, places one of the width.
+@pytest.mark.long
 @covering("width, scheme", WIDTHS, SCHEMES)
 def test_axe_finds_nothing(open_page, short_page_path, width, scheme):
     page = open_page(width, scheme, short_page_path)
@@ -84,6 +85,7 @@ def test_axe_finds_nothing(open_page, short_page_path, width, scheme):
     check_with_axe(page)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [320, 360, 768, 1280])
 def test_nothing_is_wider_than_the_screen(open_page, width):
     page = open_page(width)
@@ -246,6 +248,7 @@ def test_the_page_of_the_committed_results_has_the_numbers_of_the_json(open_page
 
 
 # The sample's page, which has the same parts, is looked at in both widths and schemes.
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("width", "scheme"), [(360, "dark"), pytest.param(1280, "light", marks=exhaustive)]
 )

@@ -32,6 +32,7 @@ def folder(tmp_path_factory):
     return place
 
 
+@pytest.mark.long
 def test_a_row_per_model_with_settings_and_a_column_per_task_with_settings(folder):
     (table,) = read_runs(folder).tables
     titles = {row.key: row.title for row in table.experiment.rows}

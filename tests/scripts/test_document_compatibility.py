@@ -17,6 +17,7 @@ def script():
     return module
 
 
+@pytest.mark.long
 def test_the_page_is_what_the_attempts_say(script):
     """Otherwise run `python scripts/document_compatibility.py --write`."""
     assert script.PAGE.read_text(encoding="utf-8") == script.page()

@@ -138,6 +138,7 @@ def test_a_driver_that_does_not_end_tells_where_it_is(tmp_path):
     assert "objective.py" in stacks  # a worker's
 
 
+@pytest.mark.long
 def test_two_workers_find_what_one_finds(tmp_path, undisturbed):
     scores, result = undisturbed
     folder = tmp_path / "two"
@@ -152,6 +153,7 @@ def test_two_workers_find_what_one_finds(tmp_path, undisturbed):
     assert len(workers_seen(folder)) == 2
 
 
+@pytest.mark.long
 def test_killed_workers_and_drivers_lose_nothing(tmp_path, undisturbed):
     scores, result = undisturbed
     folder = tmp_path / "killed"
@@ -176,6 +178,7 @@ def test_killed_workers_and_drivers_lose_nothing(tmp_path, undisturbed):
     assert len(after) == TOTAL
 
 
+@pytest.mark.long
 def test_an_interrupted_driver_says_how_to_go_on(tmp_path, undisturbed):
     folder = tmp_path / "stopped"
     with held(folder, -1), driver_of(folder) as driver:
@@ -195,6 +198,7 @@ def test_an_interrupted_driver_says_how_to_go_on(tmp_path, undisturbed):
     assert finished(folder, "long") == undisturbed[0]
 
 
+@pytest.mark.long
 def test_a_study_in_postgresql(tmp_path, undisturbed):
     pytest.importorskip("pgserver", reason="pgserver, which brings a PostgreSQL, is not installed")
     pytest.importorskip("psycopg", reason="the PostgreSQL driver, adgn[postgresql], is missing")

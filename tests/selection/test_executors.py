@@ -79,6 +79,7 @@ def seen_by_a_worker(cluster):
     return done.stdout.splitlines()[-1]
 
 
+@pytest.mark.long
 def test_workers_in_a_cluster_are_the_drivers_and_a_dead_node_takes_no_trial_with_it(
     tmp_path, undisturbed
 ):

@@ -90,6 +90,7 @@ def small(tmp_path_factory):
     return entries(folder), result, counted.epochs
 
 
+@pytest.mark.long
 def test_no_epoch_is_trained_twice(small):
     """Who goes on does so from where it paused."""
     _, result, epochs = small
@@ -97,6 +98,7 @@ def test_no_epoch_is_trained_twice(small):
     assert epochs == sum(planned_epochs(8, rungs)) == 8 + 3 * 8 + 3 * 18 + 3 * 27
 
 
+@pytest.mark.long
 def test_the_rungs_are_filled_and_the_last_one_decides(calm, undisturbed):
     scores, result, seen = calm
     assert [(r.epochs, r.runs, r.planned) for r in seen[-1].rungs] == RUNGS
@@ -123,6 +125,7 @@ def test_scores_on_the_way_are_in_the_study(calm):
     assert reported[9] == trial.value
 
 
+@pytest.mark.long
 def test_workers_and_drivers_that_are_killed_in_a_rung(tmp_path, calm):
     scores, result, _ = calm
     folder = tmp_path / "killed"
@@ -222,6 +225,7 @@ def test_on_ray(tmp_path, calm):
     assert entries(folder) == calm[0]
 
 
+@pytest.mark.long
 def test_a_study_goes_on_with_more_configurations(tmp_path, small):
     options = {**SMALL, "prune": "halving", "search": "random", "folder": tmp_path}
     few = select(**options, trials=4, executor=InProcess())

@@ -183,6 +183,7 @@ def test_test_split_is_not_looked_at_before_the_end(tiny, monkeypatch):
     assert looked[-1] == ("test", 4)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["batched", "full graph"])
 def test_killed_at_random_moments_ends_with_the_same_bytes(kind, tiny, tmp_path, request):
     kills = int(os.environ.get("ADGN_TEST_KILLS", "6"))
@@ -223,6 +224,7 @@ class DiskFull:
         self.real(descriptor)
 
 
+@pytest.mark.long
 def test_full_disk_at_any_write_leaves_a_run_that_can_go_on(tiny, tmp_path, monkeypatch):
     tiny["checkpoint"] = {"every_epochs": 1, "every_seconds": "none"}
     tiny["loop"]["max_epochs"] = 2

@@ -70,6 +70,7 @@ def test_a_killed_rank(whole, tmp_path):
     assert [line["epoch"] for line in alone.history] == [1, 2, 3, 4, 5, 6]
 
 
+@pytest.mark.long
 def test_a_rank_that_hangs(warm_workers, tmp_path):
     stop = Signal(2, signal.SIGSTOP)
     with (

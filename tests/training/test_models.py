@@ -65,6 +65,7 @@ def transfer(distance, graphs, **model):
     }
 
 
+@pytest.mark.long
 def test_the_estimate_is_within_a_factor_of_two_of_what_is_measured(tmp_path):
     if not os.access("/proc/self/clear_refs", os.W_OK):
         pytest.skip("the system does not tell the peak of a process's memory")

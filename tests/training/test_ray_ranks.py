@@ -37,6 +37,7 @@ def test_a_partition_is_where_the_command_was_given(tmp_path, monkeypatch):
     assert [absolute_partition(method) for method in METHODS] == [*METHODS]
 
 
+@pytest.mark.long
 def test_a_lost_node(tmp_path):
     """One test, as a cluster takes long to start."""
     for name in ("ray", "pandas", "tensorboardX"):

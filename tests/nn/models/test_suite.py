@@ -334,6 +334,7 @@ def diameter_set():
     return x, torch.cat(edges, 1), torch.tensor(batch), targets
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", MODELS)
 def test_overfits_ten_diameters(name):
     """Mean squared error below 0.1 (variance of the targets: 3.89) within 600 steps of Adam."""
