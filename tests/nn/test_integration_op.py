@@ -6,7 +6,7 @@ import torch
 
 from adgn.graph import graph_operator
 from adgn.graph.checks import NonFiniteError
-from adgn.nn import integration
+from adgn.nn import integration_op
 from adgn.nn.integration import integrate
 from tests.graphs import edges
 
@@ -38,7 +38,7 @@ def test_it_is_the_integration(activation, sets, bias, memory):
         num_steps=5,
         memory=memory,
     )
-    found, _ = integration.integrate_op(*tensors, EDGES, None, *settings, True)
+    found, _ = integration_op.integrate_op(*tensors, EDGES, None, *settings, True)
     torch.testing.assert_close(found, expected, rtol=0, atol=0)
     wanted = [t for t in tensors if t is not None]
     torch.testing.assert_close(
@@ -53,36 +53,36 @@ def test_it_is_the_integration(activation, sets, bias, memory):
 def test_torch_finds_it_well_made(bias):
     arguments = (*inputs(3, bias), EDGES, None, "gcn", "in", 0.1, "tanh", 3, "full", True)
     checks = ("test_schema", "test_autograd_registration", "test_faketensor")
-    torch.library.opcheck(integration.integrate_op, arguments, test_utils=checks)
+    torch.library.opcheck(integration_op.integrate_op, arguments, test_utils=checks)
     x, *weights = [t if t is None else t.detach() for t in inputs(3, bias)]
     rest = (EDGES, None, "gcn", "in", 0.1, "tanh", 3, "full")
     backward = (torch.ones_like(x), torch.tensor([-1]), x, *weights, *rest)
-    torch.library.opcheck(integration.integrate_backward_op, backward, test_utils=checks)
+    torch.library.opcheck(integration_op.integrate_backward_op, backward, test_utils=checks)
 
 
 def test_what_is_kept_goes_with_the_last_states():
-    before = len(integration._kept)
+    before = len(integration_op._kept)
     settings = (EDGES, None, "none", "in", 0.1, "tanh", 3, "full")
-    out, handle = integration.integrate_op(*inputs(), *settings, True)
-    assert len(integration._kept) == before + 1
+    out, handle = integration_op.integrate_op(*inputs(), *settings, True)
+    assert len(integration_op._kept) == before + 1
     out.sum().backward()
     del out, handle
     gc.collect()
-    assert len(integration._kept) == before
-    integration.integrate_op(*inputs(), *settings, False)
-    assert len(integration._kept) == before
+    assert len(integration_op._kept) == before
+    integration_op.integrate_op(*inputs(), *settings, False)
+    assert len(integration_op._kept) == before
 
 
 def test_a_lost_forward_pass_is_done_again():
     x, *weights = [t.detach() for t in inputs()]
     rest = (EDGES, None, "none", "in", 0.1, "tanh", 3, "full")
-    _, handle = integration.integrate_op(x, *weights, *rest, True)
+    _, handle = integration_op.integrate_op(x, *weights, *rest, True)
     grad = torch.ones_like(x)
-    found = integration.integrate_backward_op(grad, handle, x, *weights, *rest)
+    found = integration_op.integrate_backward_op(grad, handle, x, *weights, *rest)
     lost = copy.deepcopy(handle)
     del handle
     gc.collect()
-    again = integration.integrate_backward_op(grad, lost, x, *weights, *rest)
+    again = integration_op.integrate_backward_op(grad, lost, x, *weights, *rest)
     torch.testing.assert_close(found, again, rtol=0, atol=0)
 
 
@@ -90,6 +90,6 @@ def test_inputs_are_validated_when_it_runs():
     x, *weights = inputs()
     rest = (None, "none", "in", 0.1, "tanh", 3, "full", True)
     with pytest.raises(ValueError, match="out of range for 3 nodes"):
-        integration.integrate_op(x, *weights, EDGES + 1, *rest)
+        integration_op.integrate_op(x, *weights, EDGES + 1, *rest)
     with pytest.raises(NonFiniteError, match="x"):
-        integration.integrate_op(x.detach() * torch.nan, *weights, EDGES, *rest)
+        integration_op.integrate_op(x.detach() * torch.nan, *weights, EDGES, *rest)
