@@ -78,7 +78,7 @@ sanitize: setup
 	PYTHONPATH=$(SANITIZED)/src ASAN_OPTIONS=detect_leaks=0 \
 	  LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so) $$(gcc -print-file-name=libstdc++.so)" \
 	  sh -c '$(BIN)/python -c "import adgn.graph as g; assert \"$(SANITIZED)\" in g.__file__, g.__file__; g.set_backend(\"native\")" \
-	  && $(BIN)/python -m pytest -n 0 -q -p no:cacheprovider tests/graph tests/nn/test_integrators.py tests/nn/test_antisymmetric.py tests/nn/test_halo_stepper.py'
+	  && $(BIN)/python -m pytest -n 0 -q -p no:cacheprovider tests/graph tests/nn/test_integrators.py tests/nn/test_antisymmetric.py tests/nn/test_halo_stepper.py tests/nn/test_renumbered.py'
 
 # Other seeds each time; what fails is kept in .hypothesis and tried first the next time.
 fuzz: setup

@@ -58,8 +58,8 @@ All but the first of PyG's are candidates for PyG at its best; the targets for t
 each. PyG's batches of small graphs are put together beforehand, outside the time measured.
 
 The case `prediction` is the forward pass alone, under `torch.no_grad()`: this package keeps no
-states for a backward pass then, and has two arrays of them at most. It says how many graphs and
-nodes per second each way predicts.
+states for a backward pass then, and has two arrays of them at most, three where nodes are
+renumbered. It says how many graphs and nodes per second each way predicts.
 
 The case `fields` has other networks in place of other ways: **A-DGN with RK4** (four rates per
 layer), **SWAN** and **SONAR, conservative**, each next to A-DGN with Euler's steps in the same run.
@@ -196,6 +196,12 @@ nothing. The machine was busy with other work, so that only large differences co
 
 """
 
+STORES = """
+**Stores past the cache.** What a step keeps for the way back is not read for a while. Writing it
+with instructions that leave the cache alone was a little faster with one thread and slower with
+two, on a grid of 400 000 nodes; on Physics no difference was seen.
+"""
+
 ORDER = """\
 ## Nodes in another order
 
@@ -203,17 +209,22 @@ A neighbour sum reads the states of neighbours. Where the states do not fit into
 cache, it matters whether nodes with neighbours in common have numbers close to each other.
 `integrate`, which runs all layers of A-DGN and its relatives, finds that out and renumbers the
 nodes inside (`adgn.graph.locality`); what goes in and what comes out, gradients included, keeps the
-user's order. It is done once for each graph, on the CPU, by the native kernels, from four steps on
-and from twice as many states on as fill 1 MB. The measure is how often a cache of that size lacks a
-state, counted at four places of the graph, in the given order and in the new one; the nodes are
-renumbered where the first count is larger by a quarter. In the new order always the node comes next
-that has the largest share of its neighbours placed already. Results differ from those in the given
-order by rounding alone, and are the same in each run.
+user's order. It is done on the CPU by the native kernels, from four steps on and for states of at
+least 2 MB.
+
+The measure is how often an entry waits for a state, with a cache of 1 MB and for rows in the given
+and in the new order; at four places of a large graph, or in all of a smaller one. The nodes are
+renumbered where at least a tenth of the entries no longer wait. In the new order the node comes
+next that has the largest share of its neighbours placed already. All of it is done once for each
+graph, which a graph that is used for a single step may not earn back; the renumbered graph is kept
+beside the given one, 16 to 24 bytes per edge. Results differ from those in the given order by
+rounding alone, and are the same in each run.
 
 Nanoseconds per edge, one thread, 64 channels (`python benchmarks/large_graphs.py --data FOLDER`): a
-neighbour sum, and a layer of a training step (10 layers, forward and back), in both orders; and
-what is spent once on deciding and, where it pays, on renumbering. Nodes drawn at random have no
-better order, and those of a power law hardly one.
+neighbour sum, and a layer of a training step (10 layers, forward and back; not of the largest
+graphs, which would take many minutes), in both orders; and what is spent once on deciding and,
+where it pays, on renumbering. Nodes drawn at random have no better order, and those of a power law
+hardly one.
 
 """
 
@@ -307,7 +318,7 @@ def not_built() -> str:
     head = ("graph", "one run, ms", "four copies, ms", "gain at most")
     gains = [case["at_most"] for case in runs["cases"]]
     said = f"At most {min(gains):.2f} to {max(gains):.2f} times as many runs in the same time.\n\n"
-    return NOT_BUILT + said + markdown_table(head, rows) + circumstances(runs)
+    return NOT_BUILT + said + markdown_table(head, rows) + circumstances(runs) + STORES
 
 
 def another_order() -> str:
@@ -329,8 +340,8 @@ def another_order() -> str:
     head = ("graph", "edges", "sum", "sum, anew", "layer", "layer, anew", "once")
     least, most = (choose(gains, key=lambda name: gains[name]) for choose in (min, max))
     said = (
-        f"A layer is {gains[least]:.2f} ({least}) to {gains[most]:.2f} times ({most}) as fast where "
-        "nodes are renumbered.\n\n"
+        f"Where nodes are renumbered, a layer is {gains[least]:.2f} ({least}) to {gains[most]:.2f} "
+        f"times ({most}) as fast.\n\n"
     )
     return ORDER + said + markdown_table(head, rows) + circumstances(measured)
 

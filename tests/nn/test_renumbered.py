@@ -2,6 +2,8 @@
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from adgn.graph import TwoWayOperator, backend, graph_operator, locality, set_backend
 from adgn.graph.native.library import native_library
@@ -11,9 +13,11 @@ from adgn.nn.integration_run import integrate_reference
 from adgn.nn.integrators import resolve_integrator
 from tests.crossing import covering
 from tests.graph.test_locality import mesh, shuffled
+from tests.graphs import graphs
 
 SIDE, CHANNELS, STEPS = 20, 5, 6
 NODES = SIDE * SIDE
+ROW_BYTES = 64  # five numbers, padded to a cache line
 ACTS = {"tanh": torch.tanh, "relu": torch.relu, "identity": None}
 pytestmark = pytest.mark.skipif(
     backend().name == "torch", reason=f"native kernels not in use: {backend().reason}"
@@ -23,16 +27,16 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture(autouse=True)
 def small_cache(monkeypatch):
     """So small that a graph of 400 nodes does not fit, and none is so tiny that it is one block."""
-    monkeypatch.setattr(locality, "CACHE_BYTES", 64 * CHANNELS * 8)
+    monkeypatch.setattr(locality, "CACHE_BYTES", 64 * ROW_BYTES)
     monkeypatch.setattr("adgn.nn.steppers._TINY_BYTES", 0)
 
 
-def graph(kind="undirected", dtype=torch.float64):
+def graph(kind="undirected"):
     edge_index = mesh(SIDE, shuffled(NODES))
     if kind != "undirected":
         edge_index = edge_index[:, : edge_index.size(1) // 2]
     generator = torch.Generator().manual_seed(3)
-    weight = torch.rand(edge_index.size(1), generator=generator, dtype=dtype) + 0.5
+    weight = torch.rand(edge_index.size(1), generator=generator, dtype=torch.float64) + 0.5
     operators = [
         graph_operator(edge_index, weight, num_nodes=NODES, normalization="gcn", direction=one)
         for one in ("in", "out")
@@ -40,12 +44,12 @@ def graph(kind="undirected", dtype=torch.float64):
     return TwoWayOperator(*operators) if kind == "both" else operators[0]
 
 
-def problem(operator, sets=1, dtype=torch.float64):
+def problem(operator, sets=1):
     generator = torch.Generator().manual_seed(4)
     sent = CHANNELS * (2 if isinstance(operator, TwoWayOperator) else 1)
     shapes = ((NODES, CHANNELS), (sets, CHANNELS, CHANNELS), (sets, sent, CHANNELS))
-    leaves = [torch.randn(shape, generator=generator, dtype=dtype) / 3 for shape in shapes]
-    leaves.append(torch.randn(sets, CHANNELS, generator=generator, dtype=dtype))
+    leaves = [torch.randn(shape, generator=generator, dtype=torch.float64) / 3 for shape in shapes]
+    leaves.append(torch.randn(sets, CHANNELS, generator=generator, dtype=torch.float64))
     return [leaf.requires_grad_() for leaf in leaves]
 
 
@@ -57,9 +61,8 @@ def solved(function, operator, leaves, act="tanh", **options):
     return [result.detach(), *torch.autograd.grad((result * pull).sum(), leaves)]
 
 
-def is_renumbered(operator, dtype=torch.float64):
-    row_bytes = CHANNELS * dtype.itemsize
-    return locality.renumbered(native_library(), operator, row_bytes) is not None
+def is_renumbered(operator):
+    return locality.renumbered(native_library(), operator, ROW_BYTES) is not None
 
 
 @covering(
@@ -117,22 +120,74 @@ def test_other_values_count_at_once_and_not_between_the_passes():
         result.sum().backward()
 
 
+@given(graphs(), st.sampled_from(["sum", "gcn"]), st.booleans())
+def test_any_graph(example, phi, single):
+    """All are renumbered, whether it pays or not."""
+    dtype = torch.float32 if single else torch.float64
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(locality, "CACHE_BYTES", 1)
+        patch.setattr(locality, "LEAST_SAVED", -1.0)
+        torch.manual_seed(0)
+        network = ADGN(3, CHANNELS, 2, num_layers=STEPS, phi=phi).to(dtype)
+        x = example.features(3, dtype)
+        graph = (example.edge_index, example.weight(dtype))
+        if example.num_nodes > 1:
+            normalization = "gcn" if phi == "gcn" else "none"
+            operator = graph_operator(
+                *graph, num_nodes=example.num_nodes, normalization=normalization, like=x
+            )
+            assert locality.renumbered(native_library(), operator, 64) is not None
+        found = gradients(network, x, *graph)
+        with set_backend("torch"):
+            expected = gradients(network, x, *graph)
+        close = {"rtol": 2e-4, "atol": 2e-4} if single else {"rtol": 1e-9, "atol": 1e-9}
+        torch.testing.assert_close(found, expected, **close)
+
+
+def gradients(network, x, *graph):
+    x = x.clone().requires_grad_()
+    out = network(x, *graph)
+    parameters = list(network.parameters())
+    # Expanded, as the gradient of a sum is.
+    return [out.detach(), *torch.autograd.grad(out.sum(), [x, *parameters])]
+
+
 def test_a_network_does_not_show_it():
     edge_index = mesh(SIDE, shuffled(NODES))
     torch.manual_seed(0)
     network = ADGN(3, CHANNELS, 2, num_layers=STEPS, phi="gcn").double()
     x = torch.randn(NODES, 3, dtype=torch.float64)
-    outputs = network(x, edge_index)
+    operator = graph_operator(edge_index, num_nodes=NODES, normalization="gcn", like=x)
+    assert is_renumbered(operator)
+    found = gradients(network, x, edge_index)
     with set_backend("torch"):
-        expected = network(x, edge_index)
-    torch.testing.assert_close(outputs, expected, rtol=1e-10, atol=1e-10)
-    assert torch.equal(outputs, network(x, edge_index))
+        expected = gradients(network, x, edge_index)
+    close = {"rtol": 1e-10, "atol": 1e-10}
+    torch.testing.assert_close(found, expected, **close)
+    assert all(map(torch.equal, found, gradients(network, x, edge_index)))
     # The same graph with other numbers: the outputs move with the nodes.
     moved = shuffled(NODES).flip(0)
     again = network(x[moved.argsort()], moved[edge_index])
-    torch.testing.assert_close(again[moved], outputs, rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(again[moved], found[0], **close)
     compiled = torch.compile(network, backend="aot_eager")
-    torch.testing.assert_close(compiled(x, edge_index), outputs, rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(gradients(compiled, x, edge_index), found, **close)
+    with torch.inference_mode():
+        assert torch.equal(network(x, edge_index), found[0])
+
+
+def test_what_is_kept_belongs_to_the_order_it_was_made_in(monkeypatch):
+    """A compiled backward pass does not decide again."""
+    edge_index = mesh(SIDE, shuffled(NODES))
+    torch.manual_seed(0)
+    network = torch.compile(
+        ADGN(3, CHANNELS, 2, num_layers=STEPS, phi="gcn").double(), backend="aot_eager"
+    )
+    x = torch.randn(NODES, 3, dtype=torch.float64)
+    expected = gradients(network, x, edge_index)
+    out = network(x, edge_index)
+    monkeypatch.setattr("adgn.nn.integration_run.renumbered", lambda *_: None)
+    found = torch.autograd.grad(out.sum(), list(network.parameters()))
+    torch.testing.assert_close(list(found), expected[2:], rtol=1e-10, atol=1e-10)
 
 
 def test_few_steps_are_run_as_they_are(monkeypatch):

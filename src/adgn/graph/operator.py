@@ -273,9 +273,22 @@ class SparseOperator:
     def from_entries(
         cls, row: Tensor, col: Tensor, value: Tensor, shape: tuple[int, int]
     ) -> "SparseOperator":
-        """The matrix of entries in any order, none of them repeated."""
+        """The matrix of entries in any order; repeated ones are added up.
+
+        Args:
+            row: `[E]`; the row of each entry.
+            col: `[E]`; its column.
+            value: `[E]`; its value.
+            shape: `(rows, columns)`.
+
+        Example:
+            >>> row, col = torch.tensor([1, 0, 1]), torch.tensor([0, 1, 0])
+            >>> SparseOperator.from_entries(row, col, torch.ones(3), (2, 2)).to_dense().tolist()
+            [[0.0, 1.0], [2.0, 0.0]]
+        """
         pattern, slot = SparsePattern.from_entries(row, col, shape)
-        return cls(pattern, torch.empty_like(value).index_copy(0, slot.long(), value))
+        entries = value.new_zeros(pattern.csr.col.numel())
+        return cls(pattern, entries.index_add(0, slot, value))
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from adgn.nn.steppers import Weights
 
 # What forward passes keep for backward ones: compiled graphs can hand on tensors of known number
 # and size only. It lives as long as the tensor with its number.
-_kept: dict[int, list[list[Tensor]]] = {}
+_kept: dict[int, tuple[Run, list[list[Tensor]]]] = {}
 _numbers = itertools.count()
 
 
@@ -47,7 +47,7 @@ def integrate_op(
     number = next(_numbers)
     handle = torch.tensor([number])
     if keep:
-        _kept[number] = kept
+        _kept[number] = (run, kept)
         weakref.finalize(handle, _kept.pop, number, None).atexit = False
     return out, handle
 
@@ -76,10 +76,12 @@ def integrate_backward_op(
     """
     weights = Weights(w_self, w_neigh, bias).readable()
     graph = (edge_index, edge_weight, normalization, direction)
-    run = _run(x, weights, graph, epsilon, activation, num_steps, memory)
-    kept = _kept.get(int(handle))
-    if kept is None:
+    known = _kept.get(int(handle))
+    if known is None:
+        run = _run(x, weights, graph, epsilon, activation, num_steps, memory)
         _, kept = run.forward(x, weights, True)
+    else:
+        run, kept = known
     grads = weights.zeros()
     grad_x = run.backward(grad, weights, kept, grads)
     return grad_x, grads.w_self, grads.w_neigh, x.new_empty(0) if grads.bias is None else grads.bias

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from adgn.graph import GraphOperator, NeededNodes
 from adgn.graph.locality import Renumbered, renumbered
+from adgn.graph.native import calls
 from adgn.graph.native.library import native_library, setting
 from adgn.graph.two_way import values_of
 from adgn.nn.base import Activation, KnownActivation
@@ -132,7 +133,8 @@ class Run:
             stepper = NativeStepper.choose(*settings)
             order = None
             if stepper.block_ptr is None and num_steps >= RENUMBERED_STEPS:
-                order = renumbered(library, operator, x.size(1) * x.element_size())
+                width = calls.padded_width(x.size(1), x.dtype)
+                order = renumbered(library, operator, width * x.element_size())
             return cls(stepper, num_steps, memory, order)
         if setting() == "native":
             raise not_served(reason)

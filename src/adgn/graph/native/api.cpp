@@ -97,12 +97,26 @@ ADGN_API int adgn_order_by_neighbours(const std::int32_t* rowptr, const std::int
     });
 }
 
-ADGN_API int adgn_count_misses(const std::int32_t* rowptr, const std::int32_t* col, Index columns,
-                               const std::int32_t* rows, Index count, Index begin, Index window,
-                               Index* misses) {
+ADGN_API int adgn_read_rows(const std::int32_t* rowptr, const std::int32_t* col, Index matrix_rows,
+                            Index columns, const std::int32_t* rows, Index count, Index begin,
+                            Index window, adgn::Reading* result) {
     return guarded([&] {
-        *misses = adgn::count_misses(rowptr, col, columns, rows, count, begin, window);
+        *result = adgn::read_rows(rowptr, col, matrix_rows, columns, rows, count, begin, window);
     });
+}
+
+ADGN_API int adgn_renumber(const std::int32_t* rowptr, const std::int32_t* col,
+                           const std::int32_t* order, Index nodes, std::int32_t* place,
+                           std::int32_t* rowptr_out, std::int32_t* col_out, std::int32_t* slot_out,
+                           Index* wrong) {
+    return guarded([&] {
+        *wrong = adgn::renumber(rowptr, col, order, nodes, place, rowptr_out, col_out, slot_out);
+    });
+}
+
+ADGN_API int adgn_take_rows(const char* from, const std::int32_t* order, Index rows, Index bytes,
+                            char* out, int threads) {
+    return guarded([&] { adgn::take_rows(from, order, rows, bytes, out, threads); });
 }
 
 ADGN_API int adgn_count_at_edges(const std::int32_t* rowptr, const std::int32_t* col, Index nodes,

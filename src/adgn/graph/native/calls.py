@@ -164,47 +164,6 @@ def transpose(
     return turned_rowptr, turned_col, order
 
 
-def order_by_neighbours(
-    library: NativeLibrary, csr: "CSR", transposed: "CSR", first: int = 0, count: int | None = None
-) -> Tensor:
-    """Nodes of a square pattern in an order with neighbours close to each other, `[count]`.
-
-    All of them, or those that come first where one begins at the node `first`; see locality.hpp.
-    """
-    nodes = csr.shape[0]
-    count = nodes if count is None else count
-    if csr.shape[1] != nodes or transposed.shape != csr.shape:
-        raise ValueError(f"a pattern of shape {list(csr.shape)} has no order of nodes")
-    if not (0 <= count <= nodes and (0 <= first < nodes or count == 0)):
-        raise ValueError(f"first={first} and count={count} do not fit {nodes} nodes")
-    check_pattern(library, csr)
-    arrays = [csr.rowptr, csr.col]
-    if transposed is not csr:
-        check_pattern(library, transposed)
-        arrays += [transposed.rowptr, transposed.col]
-    order = torch.empty(count, dtype=torch.int32, device="cpu")
-    pointers = [array.data_ptr() for array in arrays] + [None] * (4 - len(arrays))
-    library.call("adgn_order_by_neighbours", *pointers, nodes, first, count, order.data_ptr())
-    return order
-
-
-def count_misses(library: NativeLibrary, csr: "CSR", rows: Tensor, begin: int, window: int) -> int:
-    """How often a cache of `window` states lacks the state of an entry of some rows, in this order.
-
-    Counted from `rows[begin]` on; see locality.hpp.
-    """
-    check_pattern(library, csr)
-    if rows.numel() and not 0 <= int(rows.min()) <= int(rows.max()) < csr.shape[0]:
-        raise ValueError(f"rows has numbers out of range for {csr.shape[0]} rows")
-    rows, misses = readable(rows.int()), c_int64()
-    library.call(
-        "adgn_count_misses",
-        *(csr.rowptr.data_ptr(), csr.col.data_ptr(), csr.shape[1]),
-        *(rows.data_ptr(), rows.numel(), begin, window, ctypes.byref(misses)),
-    )
-    return misses.value
-
-
 def count_at_edges(
     library: NativeLibrary,
     rowptr: Tensor,

@@ -99,13 +99,23 @@ class Attention(Structure):
     )
 
 
+class Reading(Structure):
+    """`Reading` of locality.hpp."""
+
+    _fields_ = (("entries", c_int64), ("waits", c_int64), ("wrong", c_int64))
+
+
 _PROTOTYPES: dict[str, list[Any]] = {
     "adgn_sort_entries": [c_void_p] * 2 + [c_int64] * 3 + [c_void_p] * 3 + [POINTER(c_int64)],
     "adgn_prefer_large_pages": [c_void_p, c_int64],
     "adgn_transpose": [c_void_p] * 2 + [c_int64] * 2 + [c_void_p] * 3,
     "adgn_order_by_neighbours": [c_void_p] * 4 + [c_int64] * 3 + [c_void_p],
-    "adgn_count_misses": [c_void_p] * 2
-    + [c_int64, c_void_p, c_int64, c_int64, c_int64, POINTER(c_int64)],
+    "adgn_read_rows": [
+        *(c_void_p, c_void_p, c_int64, c_int64, c_void_p, c_int64, c_int64, c_int64),
+        POINTER(Reading),
+    ],
+    "adgn_renumber": [c_void_p] * 3 + [c_int64] + [c_void_p] * 4 + [POINTER(c_int64)],
+    "adgn_take_rows": [c_void_p] * 2 + [c_int64] * 2 + [c_void_p, c_int],
     "adgn_count_at_edges": [c_void_p] * 2
     + [c_int64, c_void_p, c_void_p, c_int64]
     + [c_void_p] * 4

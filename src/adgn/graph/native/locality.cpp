@@ -1,6 +1,9 @@
 #include "locality.hpp"
 
 #include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
 
 #include "parallel.hpp"
 
@@ -86,19 +89,66 @@ void order_by_neighbours(const std::int32_t* rowptr, const std::int32_t* col,
     }
 }
 
-Index count_misses(const std::int32_t* rowptr, const std::int32_t* col, Index columns,
-                   const std::int32_t* rows, Index count, Index begin, Index window) {
+Reading read_rows(const std::int32_t* rowptr, const std::int32_t* col, Index matrix_rows,
+                  Index columns, const std::int32_t* rows, Index count, Index begin, Index window) {
     Buffer<Index> fetched_memory(columns);
     Index* fetched = fetched_memory.get();  // the number of the last fetch of each column
     std::fill_n(fetched, columns, -window - 1);
-    Index misses = 0, before = 0;
+    Index fetches = 0;
+    Reading result{0, 0, -1};
     for (Index i = 0; i < count; ++i) {
-        if (i == begin) before = misses;
-        const std::int32_t row = rows[i];
-        for (std::int32_t s = rowptr[row]; s < rowptr[row + 1]; ++s)
-            if (fetched[col[s]] < misses - window) fetched[col[s]] = misses++;
+        if (rows[i] < 0 || rows[i] >= matrix_rows) {
+            result.wrong = i;
+            break;
+        }
+        const std::int32_t first = rowptr[rows[i]], last = rowptr[rows[i] + 1];
+        if (i >= begin) result.entries += last - first;
+        for (std::int32_t s = first; s < last; ++s) {
+            const std::int32_t column = col[s];
+            const Index oldest = fetches - window;
+            if (fetched[column] >= oldest) continue;
+            const bool follows = column > 0 && fetched[column - 1] >= oldest;
+            result.waits += i >= begin && !follows;
+            fetched[column] = fetches++;
+        }
     }
-    return begin < count ? misses - before : 0;
+    return result;
+}
+
+Index renumber(const std::int32_t* rowptr, const std::int32_t* col, const std::int32_t* order,
+               Index nodes, std::int32_t* place, std::int32_t* rowptr_out, std::int32_t* col_out,
+               std::int32_t* slot_out) {
+    std::fill_n(place, nodes, none);
+    for (Index i = 0; i < nodes; ++i) {
+        if (order[i] < 0 || order[i] >= nodes || place[order[i]] != none) return i;
+        place[order[i]] = std::int32_t(i);
+    }
+    std::vector<std::pair<std::int32_t, std::int32_t>> entries;  // of one row: column and slot
+    std::int32_t next = 0;
+    for (Index i = 0; i < nodes; ++i) {
+        rowptr_out[i] = next;
+        entries.clear();
+        for (std::int32_t s = rowptr[order[i]]; s < rowptr[order[i] + 1]; ++s)
+            entries.emplace_back(place[col[s]], s);
+        std::sort(entries.begin(), entries.end());
+        for (const auto& [column, slot] : entries) {
+            col_out[next] = column;
+            slot_out[next++] = slot;
+        }
+    }
+    rowptr_out[nodes] = next;
+    return -1;
+}
+
+void take_rows(const char* from, const std::int32_t* order, Index rows, Index bytes, char* out,
+               int threads) {
+    constexpr Index rows_of_part = 4096;
+    auto work = [&](int part, int) {
+        const Index end = std::min(rows, (part + 1) * rows_of_part);
+        for (Index i = part * rows_of_part; i < end; ++i)
+            std::memcpy(out + i * bytes, from + order[i] * bytes, std::size_t(bytes));
+    };
+    run_parts(int((rows + rows_of_part - 1) / rows_of_part), threads, work);
 }
 
 }  // namespace adgn

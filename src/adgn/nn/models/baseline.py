@@ -38,7 +38,8 @@ class Stack(nn.Module):
 
     The layers are `GraphConvolution`s that keep the size of a state, or linear layers, which are
     told nothing of the graph. With `first_states` they are also given the first ones, as `first`.
-    With `act_first` those are activated too. With `norm_first` the normalisation comes before the activation; `norm_scale` is PairNorm's.
+    With `act_first` those are activated too. With `norm_first` the normalisation comes before the
+    activation; `norm_scale` is PairNorm's.
     """
 
     def __init__(

@@ -22,7 +22,7 @@ class GCNIIOptions(GraphStackOptions):
         True, description="`False`: a matrix of its own for the first states (GCNII*)"
     )
     act_first: bool = Field(
-        False, description="whether the activation follows the encoder too, as in its authors' code"
+        False, description="whether the first states are activated too, as in its authors' code"
     )
 
 
