@@ -47,7 +47,8 @@ unit: setup
 
 # Programs that are killed, clusters that lose a node, complete tables, every page for people who do not see it.
 long: setup
-	$(BIN)/pytest $(PYTEST_ARGS) -m "long and not exhaustive"
+	test -d site || $(BIN)/python scripts/build_site.py
+	ADGN_SITE=site $(BIN)/pytest $(PYTEST_ARGS) -m "long and not exhaustive"
 	$(MAKE) --no-print-directory unit-torch
 
 # Graphs, layers and models without the native kernels, as where they could not be built: what calls them or

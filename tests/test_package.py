@@ -44,6 +44,7 @@ def test_importing_the_package_loads_nothing_else():
     assert heavy.strip() == "[]"
 
 
+@pytest.mark.long
 def test_public_names_are_there_in_a_new_process():
     names = run_python(
         "import adgn\n"

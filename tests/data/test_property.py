@@ -117,6 +117,7 @@ def digest_of(tensors):
     return digest.hexdigest()
 
 
+@pytest.mark.long
 def test_bit_identical_on_repeat_and_across_processes():
     here = digest_of(generate(PropertySettings(**SMALL)))
     assert digest_of(generate(PropertySettings(**SMALL))) == here

@@ -183,6 +183,7 @@ def test_some_are_run():
     assert {command.split()[1] for command in QUICK} >= {"fit", "probe", "analyze", "data", "bench"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", QUICK)
 def test_a_quick_command_runs(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -128,6 +128,7 @@ def test_nothing_is_wider_than_the_screen(open_page, name, width):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("name", PAGES)
 def test_axe_finds_nothing(open_page, name, scheme):

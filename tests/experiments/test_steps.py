@@ -65,6 +65,7 @@ def test_normalised_accuracy_is_in_the_cell(tmp_path):
     assert cell.curve.metric == "accuracy"
 
 
+@pytest.mark.long
 def test_a_search_by_halving_goes_on_after_a_stop(tmp_path, monkeypatch):
     budget = BUDGETS["smoke"]["property"]
     search = Search(space="paper", prune="halving", least={"gcn": {"model.num_layers": 10}})

@@ -208,6 +208,7 @@ def test_adaptive_gradients_are_those_of_the_equation_up_to_the_tolerance(name, 
         torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.long
 def test_a_first_call_in_inference_mode_spoils_no_gradient():
     """What torchdiffeq makes when it is imported must serve gradients later."""
     program = (

@@ -49,6 +49,7 @@ def strokes(root, colour):
     return found
 
 
+@pytest.mark.long
 def test_every_chart_is_a_labelled_image_with_finite_places_and_ids_of_its_own(sample):
     ids = []
     for text in drawings(sample):

@@ -238,6 +238,7 @@ def committed(tmp_path_factory):
     return results, path
 
 
+@pytest.mark.long
 def test_the_page_of_the_committed_results_has_the_numbers_of_the_json(open_page, committed):
     results, path = committed
     page = open_page(path=path)

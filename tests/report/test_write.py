@@ -9,6 +9,7 @@ def files(folder):
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
+@pytest.mark.long
 def test_all_files_and_nothing_else(sample, report):
     out = report.page.parent
     names = [t.experiment.name for t in sample.tables]

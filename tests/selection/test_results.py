@@ -104,6 +104,7 @@ def test_weights_that_are_not_there_are_trained_again(tiny):
     assert again.record["runs"] == first.record["runs"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["best.safetensors", "result.json", "config.toml"])
 @pytest.mark.parametrize("how", ["damaged", "lost"])
 def test_a_selected_run_that_is_damaged_is_trained_again(tiny, name, how):

@@ -42,6 +42,7 @@ def test_published_values_only_for_the_papers_graphs():
     assert TASKS["diameter"].published(reduced) is None
 
 
+@pytest.mark.long
 def test_adgn_beats_gcn_on_a_reduced_sssp(tmp_path):
     """Distances of up to a dozen hops: GCN stays near the constant, A-DGN does not."""
     scores = {}
