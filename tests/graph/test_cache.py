@@ -10,7 +10,7 @@ import torch_geometric.nn as pyg
 from torch_geometric import EdgeIndex
 
 from adgn.graph import cache_info, clear_cache, edge_list, graph_operator
-from adgn.graph.operator import TensorCache, cached
+from adgn.graph.cache import TensorCache, cached
 from adgn.nn import AntiSymmetricConv, available_models, build_model
 from tests.forks import needs_fork, status_of_child
 from tests.graphs import edges

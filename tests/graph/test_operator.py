@@ -12,7 +12,7 @@ from adgn.graph import (
     graph_operator,
     set_backend,
 )
-from adgn.graph.operator import lazy_property
+from adgn.graph.cache import lazy_property
 from adgn.nn import AntiSymmetricConv
 from tests.forks import needs_fork, status_of_child
 from tests.graphs import CORNER_CASES, Example, graphs

@@ -3,6 +3,7 @@
 from adgn.graph.adjacency import Adjacency, EdgeLayout, graph_operator, sparse_features
 from adgn.graph.attention import attend, edge_softmax
 from adgn.graph.blocks import GraphBlocks, SelectedGraphs
+from adgn.graph.cache import cache_info, clear_cache
 from adgn.graph.direction import DIRECTIONS, Direction, OperatorDirection, turned
 from adgn.graph.edge_operator import EdgeOperator, Operator, edge_operator
 from adgn.graph.edges import edge_list, edges_with_loops, weighted_edges
@@ -10,7 +11,7 @@ from adgn.graph.hops import hop_operator
 from adgn.graph.kernels import edge_dot, multiply_reference
 from adgn.graph.native.library import Backend, backend, set_backend
 from adgn.graph.needed import NeededNodes, needed_nodes
-from adgn.graph.operator import CSR, SparseOperator, SparsePattern, cache_info, clear_cache
+from adgn.graph.operator import CSR, SparseOperator, SparsePattern
 from adgn.graph.partitioned import PartitionedGraph, PartitionedOperator
 from adgn.graph.parts import GraphPart, cut_part
 from adgn.graph.similarity import edge_cosine

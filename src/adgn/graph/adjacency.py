@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 from torch_geometric import EdgeIndex
 
+from adgn.graph.cache import cached
 from adgn.graph.checks import (
     check_choice,
     check_edge_index,
@@ -20,7 +21,7 @@ from adgn.graph.checks import (
     check_same_place,
 )
 from adgn.graph.direction import OperatorDirection, check_operator_direction
-from adgn.graph.operator import SparseOperator, SparsePattern, cached
+from adgn.graph.operator import SparseOperator, SparsePattern
 from adgn.graph.partitioned import PartitionedGraph, PartitionedOperator
 
 if TYPE_CHECKING:

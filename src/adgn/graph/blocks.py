@@ -6,17 +6,12 @@ import torch
 from torch import Tensor
 
 from adgn.graph.adjacency import Adjacency, Normalization, for_weights, graph_operator
+from adgn.graph.cache import lazy_property, outside_transforms
 from adgn.graph.checks import check_edge_index, check_edge_weight, check_same_place
 from adgn.graph.direction import OperatorDirection
 from adgn.graph.native import calls
 from adgn.graph.native.library import native_library
-from adgn.graph.operator import (
-    CSR,
-    SparseOperator,
-    SparsePattern,
-    lazy_property,
-    outside_transforms,
-)
+from adgn.graph.operator import CSR, SparseOperator, SparsePattern
 
 
 class GraphBlocks:

@@ -6,9 +6,9 @@ from torch_geometric.utils import add_self_loops, remove_self_loops
 
 from adgn.graph.adjacency import SPARSE_LAYOUTS, Adjacency, entries, plain_edges
 from adgn.graph.blocks import SelectedGraphs
+from adgn.graph.cache import cached
 from adgn.graph.checks import check_edge_index, check_same_place, is_traced
 from adgn.graph.direction import OperatorDirection, turned
-from adgn.graph.operator import cached
 
 
 def edge_list(edge_index: Adjacency, num_nodes: int, like: Tensor) -> Tensor:

@@ -9,10 +9,11 @@ from torch import Tensor
 
 from adgn.graph.adjacency import Adjacency, normalized
 from adgn.graph.blocks import SelectedGraphs
+from adgn.graph.cache import cached
 from adgn.graph.checks import check_same_place, is_traced
 from adgn.graph.direction import OperatorDirection, check_operator_direction, turned
 from adgn.graph.edges import edge_list
-from adgn.graph.operator import SparseOperator, SparsePattern, cached
+from adgn.graph.operator import SparseOperator, SparsePattern
 
 
 def hop_operator(

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from adgn.graph.cache import cached, tensor_state
 from adgn.graph.native.library import NativeLibrary
 from adgn.graph.native.locality_calls import order_by_neighbours, read_rows, renumber, take_rows
-from adgn.graph.operator import CSR, SparseOperator, SparsePattern, cached, tensor_state
+from adgn.graph.operator import CSR, SparseOperator, SparsePattern
 from adgn.graph.two_way import GraphOperator, TwoWayOperator, sparse_operators_of
 
 # States that take less, in bytes, stay in the second-level cache in any order.

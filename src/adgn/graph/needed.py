@@ -8,9 +8,10 @@ from torch import Tensor
 
 from adgn.graph.adjacency import sparse_features
 from adgn.graph.blocks import runs
+from adgn.graph.cache import cached
 from adgn.graph.checks import check_count, check_node_numbers
 from adgn.graph.edge_operator import EdgeOperator
-from adgn.graph.operator import SparseOperator, SparsePattern, cached
+from adgn.graph.operator import SparseOperator, SparsePattern
 from adgn.graph.two_way import GraphOperator, TwoWayOperator, operators_of, sparse_operators_of
 
 # What a row costs besides its entries, in entries: products with [d, d] weights for d = 32.

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 import torch
 from torch import Tensor
 
+from adgn.graph.cache import lazy_property
 from adgn.graph.checks import check_edge_weight
 from adgn.graph.kernels import columns_first, csr_matmul
-from adgn.graph.operator import CSR, SparseOperator, SparsePattern, lazy_property
+from adgn.graph.operator import CSR, SparseOperator, SparsePattern
 from adgn.graph.parts import GraphPart
 
 if TYPE_CHECKING:

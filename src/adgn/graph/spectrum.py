@@ -3,9 +3,10 @@
 import torch
 from torch import Tensor
 
+from adgn.graph.cache import cached
 from adgn.graph.checks import is_traced
 from adgn.graph.edge_operator import Operator
-from adgn.graph.operator import SparseOperator, cached
+from adgn.graph.operator import SparseOperator
 
 # Growth is averaged over the last 48 products: a multiple of the periods 2, 3, 4, 6 and 8, with
 # which the growth of a bipartite or cyclic graph comes and goes.

@@ -3,8 +3,9 @@
 import torch
 from torch import Tensor
 
+from adgn.graph.cache import outside_transforms
 from adgn.graph.checks import check_count
-from adgn.graph.operator import SparseOperator, SparsePattern, outside_transforms
+from adgn.graph.operator import SparseOperator, SparsePattern
 
 
 def walk_operators(

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
+from adgn.graph.cache import tensor_state
 from adgn.graph.checks import NonFiniteError
-from adgn.graph.operator import tensor_state
 from adgn.nn import GraphNetwork
 from adgn.training.batches import BatchSource, LabelledBatch
 from adgn.training.errors import DivergedError

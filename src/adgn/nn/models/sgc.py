@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from torch import Tensor
 
 from adgn.graph import Adjacency, GraphOperator, SparseOperator
-from adgn.graph.operator import cached
+from adgn.graph.cache import cached
 from adgn.nn.models.diffusion import Diffusion, DiffusionOptions
 from adgn.nn.network import Model
 from adgn.nn.registry import register_model
