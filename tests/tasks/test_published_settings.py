@@ -84,3 +84,8 @@ def test_other_tasks_and_models_have_none():
     for task, model in (("cora", "gcn"), ("texas", "swan")):
         with pytest.raises(SpaceError, match=f"'authors' is not there for '{model}' on '{task}'"):
             named_space("authors", task, model)
+
+
+def test_both_variants_of_gcnii_are_tried():
+    for graph in ("chameleon", "texas"):
+        assert authors_space(graph, "gcnii")["model.shared_weights"] == [True, False]

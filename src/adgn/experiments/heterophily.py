@@ -19,6 +19,10 @@ SELF_TERM = (
     "The last layer hears the mean of all nodes and the node itself; in the released code it hears "
     "the sum of all nodes alone, so that all nodes get the same answer."
 )
+BOTH_VARIANTS = (
+    "GCNII or GCNII*, which has a second matrix per layer for the first states: the search chooses. "
+    "The script of the published number runs both."
+)
 AS_THEY_ARE = (
     "The GCN takes the weights as they are; in the reference code it normalises them again and "
     "adds self loops."
@@ -76,7 +80,7 @@ ROWS = (
     _quoted_method("ggcn", "out"),
     _quoted_method("gprgnn", "in"),
     _quoted_method("h2gcn", "undirected"),
-    _quoted_method("gcnii", "out"),
+    _quoted_method("gcnii", "out").model_copy(update={"notes": (BOTH_VARIANTS,)}),
     _quoted_method("geomgcn", "out").model_copy(update={"title": "Geom-GCN", **ISOMAP}),
     _quoted_method("pairnorm", "out"),
     _quoted_method("graphsage", "out"),

@@ -39,9 +39,10 @@ _OWN: Mapping[str, SearchSpace] = {
     "gcnii": {
         **_RELU,
         "optimizer.lr": [0.01],
-        "model.alpha": [0.5, 0.1],
+        "model.alpha": [0.5],
         "model.theta": [0.5],
         "model.act_first": [True],
+        "model.shared_weights": [True, False],  # their script has GCNII and GCNII*, one number
     },
     "graphsage": _RELU,
     "mlp": {**_RELU, "optimizer.weight_decay": [1e-4, 5e-3], "model.num_layers": [1, 2]},
@@ -51,8 +52,8 @@ _OWN: Mapping[str, SearchSpace] = {
 _BY_DATA: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "gcnii": {
         "chameleon": {"num_layers": 4, "theta": 1.5, "alpha": 0.2, "weight_decay": 5e-4},
-        "squirrel": {"num_layers": 2, "weight_decay": 1e-3, "dropout": 0.6},
-        "actor": {"num_layers": 2, "weight_decay": 1e-3, "dropout": 0.0},
+        "squirrel": {"num_layers": 2, "weight_decay": 1e-3, "dropout": 0.6, "hidden_channels": 16},
+        "actor": {"num_layers": 2, "weight_decay": 1e-3, "dropout": 0.0, "hidden_channels": 16},
         "cornell": {"num_layers": 16, "theta": 1.0, "weight_decay": 1e-3},
         "texas": {"num_layers": 32, "theta": 1.5, "weight_decay": 1e-4},
         "wisconsin": {"num_layers": 16, "theta": 1.0, "weight_decay": 5e-4},
