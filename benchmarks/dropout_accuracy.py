@@ -8,65 +8,27 @@ splits, one initialisation each, early stopping as the task has it. Results are 
 run, and a second call does what is missing.
 """
 
-import argparse
-import json
-import time
-from pathlib import Path
+from kept_runs import arguments_of, do_missing
 
-import torch
+from adgn.training import TrainConfig, resolve_config
 
-from adgn._util.environment import environment
-from adgn._util.files import write_file
-from adgn.training import resolve_config, shared_data, train
-
-OUT = Path(__file__).resolve().parents[1] / "results" / "dropout-accuracy.json"
 MODEL = {"phi": "gcn", "num_layers": 5, "hidden_channels": 64, "epsilon": 1.0, "gamma": 0.1}
 DROPOUTS = (0.0, 0.8)
 
 
-def run(task: str, dropout: float, split: int) -> dict[str, object]:
-    """One training, and its accuracies."""
-    settings = {
-        "model": {**MODEL, "dropout": dropout},
-        "optimizer": {"lr": 0.01},
-        "task": {"split": split},
-    }
-    config = resolve_config(task, settings)
-    started = time.process_time()
-    result = train(config)
-    return {
-        "task": task,
-        "dropout": dropout,
-        "split": split,
-        "accuracy": round(result.scores["test"]["accuracy"], 6),
-        "validation": round(result.scores["val"]["accuracy"], 6),
-        "epochs": result.epochs,
-        "seconds": round(time.process_time() - started, 1),
-        "commit": environment()["git_commit"],
-    }
-
-
-def main() -> None:
-    """Runs what is missing."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", default="photo,computers")
-    parser.add_argument("--splits", type=int, default=5)
-    parser.add_argument("--out", type=Path, default=OUT)
-    arguments = parser.parse_args()
-    torch.set_num_threads(1)
-    runs = json.loads(arguments.out.read_text())["runs"] if arguments.out.exists() else []
-    done = {(one["task"], one["dropout"], one["split"]) for one in runs}
-    for task in arguments.only.split(","):
-        for split in range(arguments.splits):
-            for dropout in DROPOUTS:
-                if (task, dropout, split) in done:
-                    continue
-                with shared_data():
-                    runs.append(run(task, dropout, split))
-                print(runs[-1], flush=True)
-                content = {"environment": environment(), "model": MODEL, "runs": runs}
-                write_file(arguments.out, json.dumps(content, indent=1).encode() + b"\n")
+def config(task: str, dropout: float, split: int) -> TrainConfig:
+    """The configuration of one training."""
+    model = {**MODEL, "dropout": dropout}
+    settings = {"model": model, "optimizer": {"lr": 0.01}, "task": {"split": split}}
+    return resolve_config(task, settings)
 
 
 if __name__ == "__main__":
-    main()
+    chosen = arguments_of(__doc__, "dropout-accuracy.json", "photo,computers", 5)
+    jobs = (
+        {"task": task, "dropout": dropout, "split": split}
+        for task in chosen.only
+        for split in range(chosen.splits)
+        for dropout in DROPOUTS
+    )
+    do_missing(chosen.out, jobs, config, model=MODEL)

@@ -24,8 +24,7 @@ import torch
 
 from adgn._util.environment import available_cores, git_commit, load_average, processor, versions
 from adgn._util.files import write_file
-from adgn.training import TrainConfig, shared_data
-from adgn.training.api import prepare
+from adgn.training import TrainConfig, prepare, shared_data
 from adgn.training.readout import FixedStates, RidgeReadout
 from adgn.training.tasks import task_entry
 

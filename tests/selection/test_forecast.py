@@ -139,7 +139,7 @@ def test_all_of_the_first_epoch_counts_where_there_is_no_other(tiny, monkeypatch
             seen.append(time.sleep(0.3))
             return super()._backward(batch)
 
-    monkeypatch.setattr("adgn.training.api.Trainer", Slow)
+    monkeypatch.setattr("adgn.training.preparation.Trainer", Slow)
     ((seconds,),) = measure_epochs(definition).seconds
     assert len(seen) == 1
     assert seconds > 0.3

@@ -4,7 +4,7 @@ import threading
 import pytest
 from optuna.trial import TrialState
 
-import adgn.training.api
+import adgn.training.preparation
 from adgn.selection import StudyFolder, select
 from adgn.selection.definition import params_key
 from adgn.selection.objective import TrialObjective
@@ -76,16 +76,16 @@ def test_the_test_split_is_not_looked_at(tiny, monkeypatch):
 
 def test_data_are_loaded_once_for_all_runs_and_trials(tiny, monkeypatch):
     built = []
-    entry = adgn.training.api.task_entry
+    entry = adgn.training.preparation.task_entry
 
     def counting(name):
         known = entry(name)
-        monkeypatch.setattr(adgn.training.api, "task_entry", entry)
+        monkeypatch.setattr(adgn.training.preparation, "task_entry", entry)
         object.__setattr__(known, "build", _counted(known.build, built))
         return known
 
     original = entry("graph-transfer").build
-    monkeypatch.setattr(adgn.training.api, "task_entry", counting)
+    monkeypatch.setattr(adgn.training.preparation, "task_entry", counting)
     try:
         select(**{**tiny, "trials": 2})
     finally:

@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
-from unittest.mock import ANY
 
 import pytest
 import torch
@@ -28,9 +27,9 @@ from adgn.training import (
     to_toml,
     train,
 )
-from adgn.training.api import finished_run
 from adgn.training.checkpoint import load_weights, save_weights
 from tests import warm
+from tests.helpers.callbacks import StopAfter
 
 HERE = Path(__file__).parent
 FILES = ("config.toml", "metrics.jsonl", "best.safetensors")
@@ -38,18 +37,6 @@ FILES = ("config.toml", "metrics.jsonl", "best.safetensors")
 
 def contents(folder):
     return {name: (folder / name).read_bytes() for name in FILES}
-
-
-class StopAfter(Callback):
-    """Asks for a stop after a number of steps, as Ctrl-C does."""
-
-    def __init__(self, steps):
-        self.steps = steps
-
-    def on_step(self, trainer):
-        self.steps -= 1
-        if self.steps == 0:
-            trainer.request_stop()
 
 
 def test_a_run_leaves_everything_behind(tiny, tmp_path):
@@ -67,26 +54,6 @@ def test_a_run_leaves_everything_behind(tiny, tmp_path):
     assert result.score == result.scores["test"]["log10_mse"]
     text = (tmp_path / "run" / "metrics.jsonl").read_text()
     assert "seconds" not in text and "time" not in text
-
-
-@pytest.mark.parametrize("evaluate_test", [True, False])
-def test_a_finished_run_is_there_without_its_data(tiny, tmp_path, monkeypatch, evaluate_test):
-    result = train(tiny, run_dir=tmp_path / "run", evaluate_test=evaluate_test)
-    monkeypatch.setattr("adgn.training.api.prepare", None)  # nothing reads data
-    found = finished_run(tmp_path / "run")
-    for name in ("config", "scores", "constant", "published", "notes", "transforms", "history"):
-        assert getattr(found, name) == getattr(result, name), name
-    # result.json has milliseconds.
-    assert found.to_dict() == {**result.to_dict(), "seconds_per_epoch": ANY}
-    assert found.run_dir == result.run_dir
-    weights = found.model.state_dict()
-    assert all(weights[key].equal(value) for key, value in result.model.state_dict().items())
-
-
-def test_a_run_that_is_not_over_has_no_result(tiny, tmp_path):
-    with pytest.raises(Interrupted):
-        train(tiny, run_dir=tmp_path / "run", callbacks=[StopAfter(2)])
-    assert finished_run(tmp_path / "run") is None
 
 
 def test_configuration_of_a_run_reruns_as_it_is(tiny, tmp_path):
@@ -362,15 +329,6 @@ def test_shortened_metrics_are_noticed(tiny, tmp_path):
         resume(tmp_path / "run")
 
 
-def test_best_weights_of_another_model_are_refused(tiny, tmp_path):
-    train(tiny, run_dir=tmp_path / "run")
-    other = {**tiny, "model": {"name": "gcn", "hidden_channels": 4}}
-    train(other, run_dir=tmp_path / "other")
-    (tmp_path / "other" / "best.safetensors").replace(tmp_path / "run" / "best.safetensors")
-    with pytest.raises(DamagedRunError, match=r"does not belong to.*model.name: 'adgn', not 'gcn'"):
-        evaluate(tmp_path / "run")
-
-
 def test_diverging_run_keeps_its_last_finite_state(tiny, tmp_path):
     tiny["optimizer"] = {"name": "sgd", "lr": 1e30}
     tiny["loop"]["max_epochs"] = 50
@@ -393,13 +351,6 @@ def test_diverging_run_keeps_its_best_weights(tiny, tmp_path):
     scores = evaluate(tmp_path / "run", ["val"])["val"]
     best = min(line["val"]["log10_mse"] for line in RunDirectory(tmp_path / "run").history())
     assert scores["log10_mse"] == best
-
-
-def test_settings_that_do_not_fit_the_task(tiny):
-    with pytest.raises(ConfigError, match=r"stopping.monitor='accuracy' is not a score"):
-        train(tiny, stopping={"monitor": "accuracy"})
-    with pytest.raises(ConfigError, match=r"stopping.split='val' is not there"):
-        train("tree-neighbors-match", task={"radius": 2}, stopping={"split": "val"})
 
 
 def test_result_is_valid_json_for_every_reader(tiny, tmp_path):
@@ -451,7 +402,7 @@ def test_what_scores_do_not_depend_on_may_change_when_a_run_goes_on(from_a_gpu, 
 
 
 def test_a_missing_device_is_told_before_anything_is_loaded_or_written(tiny, tmp_path, monkeypatch):
-    monkeypatch.setattr("adgn.training.api.task_entry", None)  # looking for data would fail
+    monkeypatch.setattr("adgn.training.preparation.task_entry", None)  # looking for data would fail
     with pytest.raises(ConfigError, match="device='cuda:99' is not there: torch sees"):
         train(tiny, run_dir=tmp_path / "run", device="cuda:99")
     assert not (tmp_path / "run").exists()
@@ -478,21 +429,6 @@ def test_a_finished_run_without_its_state_is_evaluated_and_left_alone(tiny, tmp_
     assert set(unseen.scores) == {"train", "val"}
 
 
-def test_a_configuration_changed_after_the_run_is_refused(tiny, tmp_path):
-    folder = tmp_path / "run"
-    train(tiny, run_dir=folder)
-    shutil.rmtree(folder / "state")
-    config = folder / "config.toml"
-    original = config.read_text()
-    config.write_text(original.replace("train = 12", "train = 13").replace("lr = 0.0", "lr = 0.1"))
-    named = r"config.toml does not belong to .*best.safetensors \(task.train: 13, not 12; optimizer"
-    for use in (evaluate, open_run, resume, lambda run: next(predict(run))):
-        with pytest.raises(DamagedRunError, match=named):
-            use(folder)
-    config.write_text(original.replace("every_seconds = 30.0", "every_seconds = 60.0"))
-    evaluate(folder)  # what the scores do not depend on
-
-
 def test_metrics_changed_after_the_run_are_refused(tiny, tmp_path):
     folder = tmp_path / "run"
     train(tiny, run_dir=folder)
@@ -501,15 +437,6 @@ def test_metrics_changed_after_the_run_are_refused(tiny, tmp_path):
     metrics.write_text(metrics.read_text().replace('"epoch": 2', '"epoch": 7'))
     with pytest.raises(DamagedRunError, match=r"metrics.jsonl is not the file that was written"):
         resume(folder)
-
-
-def test_weights_of_an_earlier_version_have_no_configuration_to_compare(tiny, tmp_path):
-    result = train(tiny, run_dir=tmp_path / "run")
-    best = tmp_path / "run" / "best.safetensors"
-    weights, about = load_weights(best)
-    del about["config"]
-    save_weights(best, weights, about)
-    assert evaluate(tmp_path / "run") == dict(result.scores)
 
 
 def rewrite_state(directory, change):

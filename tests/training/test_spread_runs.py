@@ -143,7 +143,7 @@ def test_a_run_that_goes_on_names_its_plugin(tmp_path, config, monkeypatch):
     def without_plugin(*_, **__):
         raise ValueError("phi='own' is not known")
 
-    monkeypatch.setattr("adgn.training.api.build_network", without_plugin)
+    monkeypatch.setattr("adgn.training.preparation.build_network", without_plugin)
     with pytest.raises(RunError, match=r"own_code.py, which is not loaded: .*phi='own' is not"):
         resume(folder)
 

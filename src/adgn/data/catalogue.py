@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
+from adgn._util.progress import ProgressCallback
 from adgn.data.files import read_tensors
 from adgn.data.node_datasets import NODE_DATASETS, NodeDataset, unknown_dataset
 from adgn.data.nodes import prepare_node_dataset
@@ -17,7 +18,6 @@ from adgn.data.raw_files import check_raw_file, raw_files
 from adgn.data.root import DataError, cache_folder, data_root
 from adgn.data.supplied import read_supplied
 
-Progress = Callable[[int, int], None]
 State = Literal["ok", "missing", "damaged"]
 
 
@@ -151,7 +151,7 @@ def find_dataset(name: str) -> DatasetInfo:
 
 
 def prepare(
-    name: str, root: str | os.PathLike[str] | None = None, progress: Progress | None = None
+    name: str, root: str | os.PathLike[str] | None = None, progress: ProgressCallback | None = None
 ) -> None:
     """Make a data set ready on disk, so that later use only reads it.
 

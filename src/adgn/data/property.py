@@ -17,6 +17,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from adgn._util.environment import check_memory
+from adgn._util.progress import ProgressCallback
 from adgn.data.files import cache_path, load_or_build
 from adgn.data.packed import PackedDataset, PackedGraphs, offsets
 from adgn.data.property_targets import (
@@ -268,8 +269,6 @@ def graph_chain(
 # Raised when the meaning of the cached tensors changes, so that old files are not read as new.
 FORMAT = 1
 
-Progress = Callable[[int, int], None]
-
 
 class GraphPropertyDataset(PackedDataset):
     """Graphs of 25 to 34 nodes of ten random types with a property to predict from node values.
@@ -309,7 +308,7 @@ class GraphPropertyDataset(PackedDataset):
         target: str = "sssp",
         *,
         transform: Callable[[Data], Any] | None = None,
-        progress: Progress | None = None,
+        progress: ProgressCallback | None = None,
         **settings: Any,
     ) -> None:
         self.target = find_target(target)
@@ -344,7 +343,7 @@ class GraphPropertyDataset(PackedDataset):
 def prepare_property(
     settings: PropertySettings,
     root: str | os.PathLike[str] | None = None,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> dict[str, Tensor]:
     """All splits and targets of a data set, read from the data root or made and kept there."""
     check_memory(
@@ -376,7 +375,9 @@ def property_size(settings: PropertySettings) -> tuple[int, int, float]:
     return nodes, edges, kept + 60.0 * nodes**2
 
 
-def generate(settings: PropertySettings, progress: Progress | None = None) -> dict[str, Tensor]:
+def generate(
+    settings: PropertySettings, progress: ProgressCallback | None = None
+) -> dict[str, Tensor]:
     """Make the tensors of all splits: inputs, edges, counts per graph and all targets."""
     blocks = list(settings.blocks())
     total = sum(graphs for _, _, graphs in blocks)

@@ -20,7 +20,7 @@ SELF_TERM = (
     "the sum of all nodes alone, so that all nodes get the same answer."
 )
 BOTH_VARIANTS = (
-    "GCNII or GCNII*, which has a second matrix per layer for the first states: the search chooses. "
+    "GCNII or GCNII*, whose layers have a second matrix for the first states: the search chooses. "
     "The script of the published number runs both."
 )
 AS_THEY_ARE = (

@@ -1,11 +1,12 @@
 """What is known before anything runs: the data, the constant predictor, and the table's outline."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
 
 import torch
 
+from adgn._util.progress import ProgressCallback
 from adgn.data import NODE_DATASETS, prepare
 from adgn.data.property import prepare_property
 from adgn.data.root import data_root
@@ -30,10 +31,9 @@ from adgn.training import shared_data
 from adgn.training.tasks import task_entry
 
 SMOKE_NOTE = "This is a check that everything works: the numbers mean nothing."
-Progress = Callable[[int, int], None]
 
 
-def prepare_data(plans: Sequence[CellPlan], progress: Progress | None = None) -> None:
+def prepare_data(plans: Sequence[CellPlan], progress: ProgressCallback | None = None) -> None:
     """Makes all data sets of some cells ready, once, before workers ask for them."""
     for name in dict.fromkeys(plan.column.task for plan in plans):
         if name in NODE_DATASETS:

@@ -14,6 +14,7 @@ from optuna.study import Study
 from adgn._util.files import parse_json, read_file
 from adgn._util.names import check_name
 from adgn._util.processes import terminate_as_interrupt
+from adgn._util.progress import ProgressCallback
 from adgn._util.suggestions import unknown_name
 from adgn.selection.definition import Prune, Search, StudyDefinition
 from adgn.selection.errors import SelectionError
@@ -27,7 +28,7 @@ from adgn.selection.forecast import (
 )
 from adgn.selection.halving import Rung, rungs_of
 from adgn.selection.protocols import Protocol, protocol_of
-from adgn.selection.results import Progress, SelectionResult, conclude
+from adgn.selection.results import SelectionResult, conclude
 from adgn.selection.spaces import resolve_space
 from adgn.selection.status import StudyStatus, study_status
 from adgn.selection.storage import (
@@ -151,7 +152,7 @@ def select(
     heartbeat: int = HEARTBEAT_SECONDS,
     grace: int = GRACE_SECONDS,
     callback: Callable[[StudyStatus], None] | None = None,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
     tell_cost: Callable[[Forecast], None] | None = None,
 ) -> SelectionResult:
     """Selects a configuration by its validation score, and gives its test score.

@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ from optuna.trial import FrozenTrial
 
 from adgn._util.environment import environment
 from adgn._util.files import finite_or_none
+from adgn._util.progress import ProgressCallback
 from adgn.selection.definition import StudyDefinition
 from adgn.selection.errors import SelectionError
 from adgn.selection.objective import group_mean, trial_scores
@@ -24,8 +25,6 @@ from adgn.training import ConfigError, evaluate, shared_data, to_toml
 from adgn.training.checkpoint import RUN_AGAIN, write_atomically
 from adgn.training.seeding import resolve_device
 from adgn.training.tasks import task_entry
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ def conclude(
     study: Study,
     definition: StudyDefinition,
     folder: Path,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
     evaluate_test: bool = True,
 ) -> SelectionResult:
     """Selects, looks at the test split once, and writes selected.toml and selection.json.
@@ -180,7 +179,7 @@ def _final_runs(
     definition: StudyDefinition,
     folder: Path,
     trials: Mapping[Run, FrozenTrial],
-    progress: Progress | None,
+    progress: ProgressCallback | None,
 ) -> dict[Run, dict[str, dict[str, float]]]:
     """Scores of every selected run; where weights are lost or damaged, they are trained again."""
     device = definition.base.device

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, StrictBool, StrictInt, field_validator
 
+from adgn._util.progress import ProgressCallback
 from adgn.data.node_datasets import NODE_DATASETS
 from adgn.tasks.authors import NODE_DEPTHS
 from adgn.tasks.published import published_for
 from adgn.training.config import TaskConfig
 from adgn.training.tasks import (
-    Progress,
     PublishedValue,
     TaskData,
     TaskSize,
@@ -77,7 +77,9 @@ def _size(config: "TrainConfig") -> TaskSize:
     return TaskSize(data, known.nodes, edges, known.features, known.classes)
 
 
-def _build(config: "TrainConfig", device: "torch.device", progress: Progress | None) -> TaskData:
+def _build(
+    config: "TrainConfig", device: "torch.device", progress: ProgressCallback | None
+) -> TaskData:
     from adgn.data import load, transformed
     from adgn.data.features import rows_sum_to_one
     from adgn.graph.blocks import graph_as_given

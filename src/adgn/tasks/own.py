@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from adgn.training.tasks import Progress, TaskData, TaskSize, register_task, unregister_task
+from adgn._util.progress import ProgressCallback
+from adgn.training.tasks import TaskData, TaskSize, register_task, unregister_task
 
 if TYPE_CHECKING:  # what brings torch is imported where it is used: listing the tasks is quick
     import torch
@@ -176,7 +177,9 @@ def in_memory_task(data: OwnData, objective: str, **options: Any) -> Iterator[st
     """
     name = f"own-{data.digest}"
 
-    def build(config: "TrainConfig", device: "torch.device", progress: Progress | None) -> TaskData:
+    def build(
+        config: "TrainConfig", device: "torch.device", progress: ProgressCallback | None
+    ) -> TaskData:
         return data.task_data(config, device)
 
     register_task(

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field, StrictFloat, StrictInt
 
+from adgn._util.progress import ProgressCallback
 from adgn.data.property_targets import TARGETS, PropertySettings
 from adgn.tasks.authors import ROUNDS
 from adgn.tasks.published import published_for
 from adgn.training.config import TaskConfig
-from adgn.training.tasks import Progress, PublishedValue, TaskData, TaskSize, register_task
+from adgn.training.tasks import PublishedValue, TaskData, TaskSize, register_task
 
 if TYPE_CHECKING:  # what brings torch is imported where it is used: listing the tasks is quick
     import torch
@@ -62,7 +63,7 @@ def _size(level: "Level", config: "TrainConfig") -> TaskSize:
 
 
 def _build(
-    target: str, config: "TrainConfig", device: "torch.device", progress: Progress | None
+    target: str, config: "TrainConfig", device: "torch.device", progress: ProgressCallback | None
 ) -> TaskData:
     from adgn.data import GraphPropertyDataset
     from adgn.training.batches import PackedBatches

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, StrictInt
 
+from adgn._util.progress import ProgressCallback
 from adgn.tasks.authors import ROUNDS
 from adgn.training.config import TaskConfig
-from adgn.training.tasks import Progress, TaskData, TaskSize, register_task
+from adgn.training.tasks import TaskData, TaskSize, register_task
 
 if TYPE_CHECKING:  # what brings torch is imported where it is used: listing the tasks is quick
     import torch
@@ -73,7 +74,9 @@ def _size(config: "TrainConfig") -> TaskSize:
     size=_size,
     compact={"optimizer.lr": [3e-3, 1e-2], "model.hidden_channels": [16, 32]},
 )
-def _build(config: "TrainConfig", device: "torch.device", progress: Progress | None) -> TaskData:
+def _build(
+    config: "TrainConfig", device: "torch.device", progress: ProgressCallback | None
+) -> TaskData:
     from adgn.data import GraphTransfer
     from adgn.training.batches import PackedBatches
     from adgn.training.metrics import log10

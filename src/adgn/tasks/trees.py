@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, StrictInt
 
+from adgn._util.progress import ProgressCallback
 from adgn.tasks.nodes import constant_scores
 from adgn.tasks.published import published_for, published_normalised_accuracy
 from adgn.training.config import TaskConfig
-from adgn.training.tasks import ExtraScore, Progress, TaskData, TaskSize, register_task
+from adgn.training.tasks import ExtraScore, TaskData, TaskSize, register_task
 
 if TYPE_CHECKING:  # what brings torch is imported where it is used: listing the tasks is quick
     import torch
@@ -123,7 +124,9 @@ def normalised_accuracy(config: "TrainConfig", scores: "Scores") -> float:
         ),
     ),
 )
-def _build(config: "TrainConfig", device: "torch.device", progress: Progress | None) -> TaskData:
+def _build(
+    config: "TrainConfig", device: "torch.device", progress: ProgressCallback | None
+) -> TaskData:
     from adgn.data import TreeNeighborsMatch
     from adgn.training.batches import PackedBatches
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from adgn._util.registry import lazy_exports
 
 if TYPE_CHECKING:  # imported on first use: tables of names need no torch
-    from adgn.training.api import Prepared, evaluate, open_run, prepare, resume, train
+    from adgn.training.api import resume, train
     from adgn.training.batches import (
         BatchSource,
         FullGraph,
@@ -38,8 +38,10 @@ if TYPE_CHECKING:  # imported on first use: tables of names need no torch
     )
     from adgn.training.objective import OBJECTIVES, EarlyStopping, Objective
     from adgn.training.predictions import predict
+    from adgn.training.preparation import Prepared, prepare
     from adgn.training.progress import Callback
     from adgn.training.run import RunDirectory, RunResult
+    from adgn.training.saved_runs import evaluate, open_run
     from adgn.training.tasks import (
         TASKS,
         ExtraScore,

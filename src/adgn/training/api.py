@@ -1,85 +1,33 @@
 """A run from beginning to end: from a configuration to scores, weights and files."""
 
 import json
-import math
 import signal
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import torch
-
 from adgn._util.environment import versions
+from adgn._util.progress import ProgressCallback
 from adgn._version import __version__
-from adgn.distributed.errors import RankError
-from adgn.distributed.partition import METHODS
 from adgn.distributed.ranks import ALONE, Ranks
 from adgn.graph import backend
-from adgn.nn import GraphNetwork
-from adgn.training.batches import BatchSource, PackedBatches, Split
-from adgn.training.block_batches import BlockBatches
-from adgn.training.checkpoint import (
-    bytes_of_state,
-    load_into,
-    load_weights,
-    sha256,
-    state_of_bytes,
-)
+from adgn.training.checkpoint import bytes_of_state, load_into, load_weights, state_of_bytes
 from adgn.training.config import ConfigLike, TrainConfig, flat_settings, resolve_config
-from adgn.training.errors import ConfigError, DivergedError, RunError
-from adgn.training.metrics import Scores
-from adgn.training.models import build_network, check_run_memory
-from adgn.training.objective import (
-    EarlyStopping,
-    build_optimizer,
-    build_schedule,
-    resolve_objective,
-)
+from adgn.training.errors import DivergedError, RunError
+from adgn.training.models import check_run_memory
+from adgn.training.preparation import Prepared, prepare
 from adgn.training.progress import Callback
 from adgn.training.run import Checkpointer, RunDirectory, RunResult, essential_settings
-from adgn.training.seeding import own_randomness, resolve_device
-from adgn.training.shards import read_shard
-from adgn.training.shares import check_network, share_data
-from adgn.training.tasks import (
-    Progress,
-    TaskData,
-    TaskSize,
-    cached_data,
-    task_entry,
-    with_extra_scores,
-)
+from adgn.training.saved_runs import OUTCOME, config_on
+from adgn.training.seeding import resolve_device
+from adgn.training.tasks import task_entry
 from adgn.training.trainer import Trainer
 
 # Of the data: what a network is built for.
 _NETWORK = ("in_channels", "out_channels", "level", "embeddings", "fully_adjacent")
-_OUTCOME = ("best_epoch", "epochs", "stopped", "seconds")  # of result.json: how training ended
-
-
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """A configuration made ready to run: data, network and trainer."""
-
-    config: TrainConfig
-    data: TaskData
-    model: GraphNetwork
-    trainer: Trainer
-    partition: str | bytes | None = None  # of a spread graph, on rank 0: its shards, or a file
-
-    def scores(self, split: Split) -> Scores:
-        """All scores of a split with the weights of now."""
-        found = self.trainer.evaluate(split, source=self.source(split))
-        return with_extra_scores(self.config, found)
-
-    def source(self, split: Split) -> BatchSource:
-        """The batches of a split; raises `ConfigError` where the task has no such split."""
-        sources = self.data.sources
-        if split not in sources:
-            raise ConfigError(f"split={split!r} is not there; choose from {', '.join(sources)}")
-        return sources[split]
 
 
 def train(
@@ -88,7 +36,7 @@ def train(
     run_dir: str | Path | None = None,
     resume: bool = False,
     callbacks: Sequence[Callback] = (),
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
     evaluate_test: bool = True,
     ranks: Ranks = ALONE,
     partition: str = "auto",
@@ -151,7 +99,7 @@ def resume(
     run_dir: str | Path,
     *,
     callbacks: Sequence[Callback] = (),
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
     device: str | None = None,
     ranks: Ranks = ALONE,
     partition: str = "auto",
@@ -180,7 +128,7 @@ def resume(
         True
     """
     directory = RunDirectory(run_dir)
-    config = _config_on(directory, device)
+    config = config_on(directory, device)
     if ranks.size == 1:
         with directory.missing_plugins_named():
             check_run_memory(config)
@@ -188,141 +136,11 @@ def resume(
         return _run(config, directory, callbacks, progress, True, ranks, partition)
 
 
-def _config_on(directory: RunDirectory, device: str | None) -> TrainConfig:
-    """The configuration of a run, to be computed on a device that is there."""
-    config = directory.config()
-    if device is not None:
-        resolve_device(device)
-        return config.model_copy(update={"device": device})
-    try:
-        resolve_device(config.device)
-    except ConfigError as error:
-        raise ConfigError(
-            f"the run in {directory.path} has device={config.device!r}, but here torch sees "
-            f"{torch.cuda.device_count()} GPUs; give device='cpu' (`--device cpu`)"
-        ) from error
-    return config
-
-
-def prepare(
-    config: TrainConfig,
-    *,
-    callbacks: Sequence[Callback] = (),
-    progress: Progress | None = None,
-    ranks: Ranks = ALONE,
-    partition: str = "auto",
-) -> Prepared:
-    """Loads the data of a configuration and builds its network and trainer.
-
-    Args:
-        config: What to train; `TrainConfig("texas")` has all defaults.
-        callbacks, progress, ranks, partition: As of `train`.
-
-    Example:
-        >>> from adgn.training import TrainConfig
-        >>> task = {"name": "graph-transfer", "distance": 3, "train": 16, "val": 8, "test": 8}
-        >>> prepared = prepare(TrainConfig(task=task, loop={"max_epochs": 1}))
-        >>> prepared.trainer.fit(), prepared.trainer.progress.epoch
-        ('max_epochs', 1)
-    """
-    device = resolve_device(config.device)
-    entry = task_entry(config.task.name)
-    objective = resolve_objective(entry.objective)
-    partition, shards = _agreed(partition, ranks)
-    if ranks.size > 1:
-        check_run_memory(config, ranks=ranks.size, shards=shards)
-    ranks.report_activity("reading the data")
-    if shards:
-        data = read_shard(Path(partition), ranks, config.task, device)
-    else:
-        key = (config.task.model_dump_json(), config.loop.batch_size, device)
-        report = _reported_to(ranks, progress)
-        data = cached_data(key, lambda: entry.build(config, device, report))
-    if isinstance(data.train, PackedBatches | BlockBatches):
-        # The data may come from a run with another seed.
-        data = replace(data, train=data.train.with_seed(config.seed))
-    monitor = config.stopping.monitor or objective.monitor
-    if monitor not in objective.modes:
-        raise ConfigError(
-            f"stopping.monitor={monitor!r} is not a score of {config.task.name!r}; choose one of: "
-            + ", ".join(objective.modes)
-        )
-    if config.stopping.split not in data.sources:
-        raise ConfigError(
-            f"stopping.split={config.stopping.split!r} is not there for {config.task.name!r}; it "
-            f"has {', '.join(data.sources)}"
-        )
-    with own_randomness(config.seed):
-        try:
-            model = build_network(config.model, data).to(device)
-        except RuntimeError as error:  # torch could not get memory for the weights
-            raise ConfigError(
-                f"a network with model.hidden_channels={config.model.hidden_channels} and "
-                f"model.num_layers={config.model.num_layers} cannot be built; take fewer "
-                f"({str(error).partition(chr(10))[0]})"
-            ) from error
-    kept: str | bytes | None = partition if shards else None
-    if ranks.size > 1:
-        check_network(model, config.model.name, data)
-        if not shards:
-            shared = share_data(data, ranks, partition)
-            data, kept = shared.data, shared.partition
-        ranks.agree({"first weights": sha256(bytes_of_state(model.state_dict()))})
-    mode = objective.modes[monitor]
-    optimizer = build_optimizer(model.parameters(), config.optimizer, model.undecayed_parameters())
-    stopping, loop = config.stopping, config.loop
-    trainer = Trainer(
-        model,
-        data.train,
-        data.sources.get("val"),
-        objective=objective,
-        optimizer=optimizer,
-        schedule=build_schedule(optimizer, config.schedule, mode=mode, max_epochs=loop.max_epochs),
-        stopping=EarlyStopping(mode, stopping.patience, stopping.ties, stopping.target),
-        monitor=monitor,
-        monitor_split=stopping.split,
-        **loop.model_dump(exclude={"batch_size"}),
-        seed=config.seed,
-        train_eval=data.sources["train"],
-        callbacks=callbacks,
-        penalties=config.optimizer.penalties,
-        ranks=ranks,
-    )
-    return Prepared(config, data, model, trainer, kept)
-
-
-def _reported_to(ranks: Ranks, progress: Progress | None) -> Progress | None:
-    """Progress that other ranks see too, so that they wait."""
-    if ranks.size == 1:
-        return progress
-
-    def report(done: int, total: int) -> None:
-        ranks.report_activity(f"preparing the data ({done} of {total})")
-        if progress is not None:
-            progress(done, total)
-
-    return report
-
-
-def _agreed(partition: str, ranks: Ranks) -> tuple[str, bool]:
-    """The partition that rank 0 has, and whether it is a folder of shards, on all ranks."""
-    shards = partition not in METHODS and Path(partition).is_dir()
-    if ranks.size == 1:
-        if shards:
-            raise RankError(
-                f"partition={partition!r} is a folder of shards for several ranks, and there is "
-                "one process; give --workers, or leave it out"
-            )
-        return partition, False
-    partition, shards = json.loads(ranks.broadcast(json.dumps([partition, shards]).encode()))
-    return partition, shards
-
-
 def _run(
     config: TrainConfig,
     directory: RunDirectory | None,
     callbacks: Sequence[Callback],
-    progress: Progress | None,
+    progress: ProgressCallback | None,
     evaluate_test: bool,
     ranks: Ranks,
     partition: str,
@@ -384,7 +202,7 @@ def _found(config: TrainConfig, directory: RunDirectory | None, ranks: Ranks) ->
         if finished is not None and found["state"] is None:
             weights, about = load_weights(directory.best_file)
             directory.check_weights(config, about)
-            outcome = {key: finished[key] for key in _OUTCOME}
+            outcome = {key: finished[key] for key in OUTCOME}
             outcome["history"] = directory.history(finished.get("metrics_sha256"))
             found |= {"weights": weights, "outcome": outcome}
     if ranks.size == 1:
@@ -436,94 +254,6 @@ def _result(
         run_dir=None if directory is None else directory.path,
         **outcome,
     )
-
-
-def finished_run(run_dir: str | Path) -> RunResult | None:
-    """The result of a finished run from its files alone: the data may be too large to be read here.
-
-    The network, with the best weights, is on the CPU. `None` where the run is not over, or an
-    earlier version finished it, which wrote too little for this.
-    """
-    directory = RunDirectory(run_dir)
-    config, found = directory.config(), directory.result()
-    if found is None or "network" not in found:
-        return None
-    weights, about = load_weights(directory.best_file)
-    directory.check_weights(config, about)
-    sizes = dict(found["network"])
-    if sizes["embeddings"] is not None:
-        sizes["embeddings"] = tuple(sizes["embeddings"])  # JSON has lists
-    with own_randomness(config.seed):
-        model = build_network(config.model, TaskSize(0.0, 0, 0, **sizes))
-    load_into(model, weights, directory.best_file)
-    return RunResult(
-        config=config,
-        scores={split: _numbers(scores) for split, scores in found["scores"].items()},
-        constant=_numbers(found["constant_predictor"]),
-        published=task_entry(config.task.name).published(config),
-        notes=tuple(found["notes"]),
-        transforms=tuple(found["transforms"]),
-        parameters=found["parameters"],
-        model=model,
-        run_dir=directory.path,
-        history=directory.history(found["metrics_sha256"]),
-        **{key: found[key] for key in _OUTCOME},
-    )
-
-
-def _numbers(scores: Mapping[str, float | None]) -> Scores:
-    """Scores as they were; JSON has no number for one that is not finite."""
-    return {name: math.nan if score is None else score for name, score in scores.items()}
-
-
-def open_run(run_dir: str | Path, *, device: str | None = None) -> Prepared:
-    """The data and the network of a run, with its best weights.
-
-    Args:
-        run_dir: A run directory, of a finished run or of one that has begun.
-        device: Where to compute; `None`: where the run did.
-
-    Example:
-        >>> model = open_run("runs/sssp-adgn-41").model  # doctest: +SKIP
-    """
-    directory = RunDirectory(run_dir)
-    return _with_best_weights(_config_on(directory, device), directory, None)
-
-
-def _with_best_weights(
-    config: TrainConfig, directory: RunDirectory, progress: Progress | None
-) -> Prepared:
-    weights, about = load_weights(directory.best_file)
-    directory.check_weights(config, about)
-    with directory.missing_plugins_named():
-        prepared = prepare(config, progress=progress)
-    load_into(prepared.model, weights, directory.best_file)
-    return prepared
-
-
-def evaluate(
-    run_dir: str | Path, splits: Sequence[Split] | None = None, *, device: str | None = None
-) -> dict[str, Scores]:
-    """The scores of a run's best weights, on all splits or on some.
-
-    Args:
-        run_dir: A run directory, of a finished run or of one that has begun.
-        splits: `"train"`, `"val"` or `"test"`; `None`: all.
-        device: Where to compute; `None`: where the run did.
-
-    Example:
-        >>> import tempfile, adgn
-        >>> settings = {"task": {"distance": 3, "train": 16}, "loop": {"max_epochs": 2}}
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     result = adgn.train("graph-transfer", run_dir=f"{folder}/run", **settings)
-        ...     evaluate(f"{folder}/run", ["test"]) == {"test": result.scores["test"]}
-        True
-    """
-    prepared = open_run(run_dir, device=device)
-    chosen = list(splits or prepared.data.sources)
-    for split in chosen:
-        prepared.source(split)  # before any work
-    return {split: prepared.scores(split) for split in chosen}
 
 
 @contextmanager

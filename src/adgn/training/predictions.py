@@ -12,10 +12,10 @@ from torch import Tensor
 
 from adgn.data.packed import offsets
 from adgn.nn.network import Level
-from adgn.training.api import open_run
 from adgn.training.batches import LabelledBatch, Split
 from adgn.training.checkpoint import OTHER_OUT, write_atomically
 from adgn.training.errors import ConfigError
+from adgn.training.saved_runs import open_run
 
 _FORMATS = (".csv", ".safetensors")
 _COLUMNS = ("graph", "node", "prediction", "target", "probability")

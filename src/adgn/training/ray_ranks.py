@@ -10,19 +10,20 @@ import torch
 import torch.distributed as dist
 
 from adgn._util.environment import available_cores
+from adgn._util.progress import ProgressCallback
 from adgn._util.ray_cluster import joined
 from adgn._util.registry import VARIABLE as PLUGINS
 from adgn.data.root import ROOT_VARIABLE, data_root
 from adgn.distributed.errors import RankError
 from adgn.distributed.partition import METHODS
 from adgn.distributed.ranks import DEFAULT_PREPARE_TIMEOUT, DEFAULT_TIMEOUT, ProcessRanks
-from adgn.training.api import finished_run, resume, train
+from adgn.training.api import resume, train
 from adgn.training.config import TrainConfig, resolve_config
 from adgn.training.errors import Interrupted
 from adgn.training.launch import check_counts, rank_device
 from adgn.training.progress import Callback
 from adgn.training.run import RunDirectory, RunResult
-from adgn.training.tasks import Progress
+from adgn.training.saved_runs import finished_run
 from adgn.training.trainer import Trainer
 
 _LINE_SECONDS = 10.0
@@ -52,7 +53,7 @@ def train_on_ray(
     prepare_timeout: float = DEFAULT_PREPARE_TIMEOUT,
     partition: str = "auto",
     callbacks: Sequence[Callback] = (),
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> RunResult:
     """Trains with ranks that Ray places, and goes on with a run that is in `run_dir`.
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from adgn._util.progress import ProgressCallback
 from adgn._util.registry import Registry
 from adgn.training.config import ModelConfig, TaskConfig, merged
 
@@ -58,8 +59,9 @@ def cached_data(key: Hashable, make: Callable[[], Made]) -> Made:
     return made
 
 
-Progress = Callable[[int, int], None]
-Build = TypeVar("Build", bound="Callable[[TrainConfig, torch.device, Progress | None], TaskData]")
+Build = TypeVar(
+    "Build", bound="Callable[[TrainConfig, torch.device, ProgressCallback | None], TaskData]"
+)
 Defaults = Callable[[Mapping[str, Any], str], Mapping[str, Any]]
 
 
@@ -181,7 +183,7 @@ class TaskEntry:
 
     name: str
     objective: str
-    build: "Callable[[TrainConfig, torch.device, Progress | None], TaskData]"
+    build: "Callable[[TrainConfig, torch.device, ProgressCallback | None], TaskData]"
     config: type[TaskConfig] = TaskConfig
     defaults: Defaults = lambda task, model: {}
     family: str = "own"

@@ -1,0 +1,66 @@
+"""Single trainings whose results are kept in a file after every run."""
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from adgn._util.environment import environment
+from adgn._util.files import write_file
+from adgn.training import TrainConfig, shared_data, train
+
+RESULTS = Path(__file__).resolve().parents[1] / "results"
+
+
+def arguments_of(about: str, out: str, only: str, splits: int) -> argparse.Namespace:
+    """The options of a script: `only` (a list), `splits` and `out`; from here on one thread."""
+    parser = argparse.ArgumentParser(description=about.splitlines()[0])
+    parser.add_argument("--only", default=only, help="data sets, with commas between them")
+    parser.add_argument("--splits", type=int, default=splits)
+    parser.add_argument("--out", type=Path, default=RESULTS / out)
+    arguments = parser.parse_args()
+    arguments.only = arguments.only.split(",")
+    torch.set_num_threads(1)
+    return arguments
+
+
+def measured(config: TrainConfig) -> dict[str, Any]:
+    """One training, and its accuracies."""
+    started = time.process_time()
+    result = train(config)
+    return {
+        "accuracy": round(result.scores["test"]["accuracy"], 6),
+        "validation": round(result.scores["val"]["accuracy"], 6),
+        "epochs": result.epochs,
+        "seconds": round(time.process_time() - started, 1),
+        "commit": environment()["git_commit"],
+    }
+
+
+def do_missing(
+    out: Path,
+    jobs: Iterable[Mapping[str, Any]],
+    config: Callable[..., TrainConfig],
+    **about: Any,
+) -> None:
+    """Trains the jobs that the file does not have yet, and writes it after each.
+
+    Args:
+        out: The file.
+        jobs: What tells a run from the others, by name; it is kept with the run.
+        config: The configuration of a job, given that as arguments.
+        about: What the file says of all runs.
+    """
+    runs = json.loads(out.read_text(encoding="utf-8"))["runs"] if out.exists() else []
+    for job in jobs:
+        if any(job.items() <= run.items() for run in runs):
+            continue
+        with shared_data():
+            runs.append({**job, **measured(config(**job))})
+        print(runs[-1], flush=True)
+        content = {"environment": environment(), **about, "runs": runs}
+        write_file(out, json.dumps(content, indent=1).encode() + b"\n")
