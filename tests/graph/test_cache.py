@@ -115,6 +115,22 @@ def test_models_do_not_keep_graphs_alive(name, form):
     assert cache_info()["size"] == 0
 
 
+@pytest.mark.parametrize("pairs", [((0, 1), (1, 2)), ((1, 2), (0, 1))], ids=["sorted", "not"])
+@pytest.mark.parametrize("normalization", ["none", "gcn"])
+def test_operators_go_with_their_weights(pairs, normalization):
+    edge_index = edges(*pairs)
+    graph_operator(edge_index, num_nodes=3, normalization=normalization)
+    before, operators = cache_info()["size"], []
+    for step in range(5):
+        weight = torch.full((2,), 1.0 + step)
+        operator = graph_operator(edge_index, weight, num_nodes=3, normalization=normalization)
+        operators.append(weakref.ref(operator))
+        del operator, weight
+    gc.collect()
+    assert not any(ref() is not None for ref in operators)
+    assert cache_info()["size"] <= before + 1  # the edges' order, which serves all weights
+
+
 def test_a_new_tensor_at_an_old_address_is_not_mistaken():
     results = set()
     for target in (1, 2) * 20:

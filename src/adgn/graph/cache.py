@@ -122,11 +122,26 @@ class TensorCache:
         with self._lock:
             self.misses += 1
             entries = self._entries_of(owner)
-            references = tuple(weakref.ref(other) for other in others)
+            forget = self._forgetting(owner, full_key)
+            references = tuple(weakref.ref(other, forget) for other in others)
             entries[full_key] = ((state, references), built_now)
             while len(entries) > _PER_TENSOR:
                 entries.popitem(last=False)
         return built_now
+
+    def _forgetting(self, owner: Tensor, key: Hashable) -> Callable[[weakref.ref[Tensor]], None]:
+        """What drops an entry when one of its other tensors ends, such as the weights of a step."""
+        number = id(owner)  # and no reference to the entries, which would keep them alive
+
+        def forget(dead: weakref.ref[Tensor]) -> None:
+            with self._lock:
+                known = self._owners.get(number)
+                entry = None if known is None else known[1].get(key)
+                # The numbers may belong to newer tensors by now.
+                if known and entry and any(reference is dead for reference in entry[0][1]):
+                    del known[1][key]
+
+        return forget
 
     def clear(self) -> None:
         """Forgets everything."""
