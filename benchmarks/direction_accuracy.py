@@ -8,7 +8,7 @@ in all directions and were chosen for none of them. Results are kept after every
 call does what is missing.
 """
 
-from kept_runs import arguments_of, do_missing
+from kept_runs import arguments_of, do_missing, trained
 
 from adgn.training import TrainConfig, resolve_config
 
@@ -31,4 +31,4 @@ if __name__ == "__main__":
         for split in range(chosen.splits)
         for direction in DIRECTIONS
     )
-    do_missing(chosen.out, jobs, config, model=MODEL)
+    do_missing(chosen.out, jobs, lambda **job: trained(config(**job)), model=MODEL)

@@ -8,7 +8,7 @@ splits, one initialisation each, early stopping as the task has it. Results are 
 run, and a second call does what is missing.
 """
 
-from kept_runs import arguments_of, do_missing
+from kept_runs import arguments_of, do_missing, trained
 
 from adgn.training import TrainConfig, resolve_config
 
@@ -31,4 +31,4 @@ if __name__ == "__main__":
         for split in range(chosen.splits)
         for dropout in DROPOUTS
     )
-    do_missing(chosen.out, jobs, config, model=MODEL)
+    do_missing(chosen.out, jobs, lambda **job: trained(config(**job)), model=MODEL)

@@ -3,7 +3,7 @@
 import argparse
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +17,17 @@ RESULTS = Path(__file__).resolve().parents[1] / "results"
 
 
 def arguments_of(about: str, out: str, only: str, splits: int) -> argparse.Namespace:
-    """The options of a script: `only` (a list), `splits` and `out`; from here on one thread."""
+    """The options of a script: `only` (a list of data sets), `splits` and `out`."""
     parser = argparse.ArgumentParser(description=about.splitlines()[0])
     parser.add_argument("--only", default=only, help="data sets, with commas between them")
-    parser.add_argument("--splits", type=int, default=splits)
+    parser.add_argument("--splits", type=int, default=splits, help="the first so many alone")
     parser.add_argument("--out", type=Path, default=RESULTS / out)
     arguments = parser.parse_args()
     arguments.only = arguments.only.split(",")
-    torch.set_num_threads(1)
     return arguments
 
 
-def measured(config: TrainConfig) -> dict[str, Any]:
+def trained(config: TrainConfig) -> dict[str, Any]:
     """One training, and its accuracies."""
     started = time.process_time()
     result = train(config)
@@ -36,6 +35,7 @@ def measured(config: TrainConfig) -> dict[str, Any]:
         "accuracy": round(result.scores["test"]["accuracy"], 6),
         "validation": round(result.scores["val"]["accuracy"], 6),
         "epochs": result.epochs,
+        "best_epoch": result.best_epoch,
         "seconds": round(time.process_time() - started, 1),
         "commit": environment()["git_commit"],
     }
@@ -44,23 +44,30 @@ def measured(config: TrainConfig) -> dict[str, Any]:
 def do_missing(
     out: Path,
     jobs: Iterable[Mapping[str, Any]],
-    config: Callable[..., TrainConfig],
+    measure: Callable[..., Mapping[str, Any]],
+    *,
+    known_by: Sequence[str] = (),
     **about: Any,
 ) -> None:
-    """Trains the jobs that the file does not have yet, and writes it after each.
+    """Does the jobs that the file does not have yet, with one thread, and writes it after each.
 
     Args:
         out: The file.
         jobs: What tells a run from the others, by name; it is kept with the run.
-        config: The configuration of a job, given that as arguments.
+        measure: Does a job, given that as arguments; what it returns is kept too.
+        known_by: Names of a job that say where it belongs; a run that belongs there and differs in
+            the rest is outdated and goes. None: all names do.
         about: What the file says of all runs.
     """
+    torch.set_num_threads(1)
     runs = json.loads(out.read_text(encoding="utf-8"))["runs"] if out.exists() else []
     for job in jobs:
         if any(job.items() <= run.items() for run in runs):
             continue
+        place = {name: job[name] for name in known_by or job}
+        runs = [run for run in runs if not place.items() <= run.items()]
         with shared_data():
-            runs.append({**job, **measured(config(**job))})
+            runs.append({**job, **measure(**job)})
         print(runs[-1], flush=True)
         content = {"environment": environment(), **about, "runs": runs}
         write_file(out, json.dumps(content, indent=1).encode() + b"\n")

@@ -2,20 +2,23 @@
 
     python benchmarks/stopping_accuracy.py [--only chameleon,texas] [--out FILE]
 
-Each cell of the heterophilic table that has all its runs, and whose published value was stopped by
-the validation loss, is trained again with its settings and seeds on the same splits, stopped by the
-loss. Its own runs, stopped by the validation accuracy, are kept beside. Results are kept after
-every run, and a second call does what is missing, and what has new settings since then.
+Each cell of the heterophilic table that has all its runs by the definition of now, and whose
+published value was stopped by the validation loss, is trained again with its settings and seeds on
+the same splits, stopped by the loss. Its own runs, stopped by the validation accuracy, are kept
+beside. Results are kept after every run, and a second call does what is missing, and again what was
+measured anew since then.
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-from kept_runs import RESULTS, arguments_of, do_missing
+from kept_runs import RESULTS, arguments_of, do_missing, trained
 
 from adgn.experiments.plan import plan_cell
 from adgn.report import read_results
 from adgn.selection import Run
+from adgn.selection.replicate import read_scores
 from adgn.tasks.protocols import published_protocol
 from adgn.training import TrainConfig, resolve_config
 
@@ -23,20 +26,21 @@ TABLE = "heterophilic_benchmarks"
 
 
 def stopped_by_loss(title: str) -> bool:
-    """Whether the published values of a row were."""
+    """Whether the published values of a row are of runs that the validation loss ended."""
     stopping = published_protocol(TABLE, title).conditions.stopping
     return stopping is not None and stopping.monitor == "loss"
 
 
-def jobs_of(tasks: list[str], splits: int) -> Iterator[dict[str, Any]]:
-    """A job for each run of each such cell."""
-    found = read_results(RESULTS / "reproduction")
+def jobs_of(tasks: list[str], splits: int, folder: Path) -> Iterator[dict[str, Any]]:
+    """A job for each run of each such cell in a results directory."""
+    found = read_results(folder)
     (table,) = [one for one in found.tables if one.experiment.name == "heterophily"]
     for (row, column), cell in table.cells.items():
         title = next(one.title for one in table.experiment.rows if one.key == row)
         if column not in tasks or cell.status != "done" or cell.published is None:
             continue
-        if not stopped_by_loss(title):
+        plan = plan_cell("heterophily", row, column, "laptop")
+        if not stopped_by_loss(title) or cell.fingerprint != plan.fingerprint:
             continue
         for run in cell.runs[:splits]:
             yield {
@@ -45,7 +49,7 @@ def jobs_of(tasks: list[str], splits: int) -> Iterator[dict[str, Any]]:
                 "seed": run.seed,
                 "split": run.split,
                 "settings": dict(cell.settings),
-                "by_accuracy": round(run.scores["test"]["accuracy"] or 0.0, 6),
+                "by_accuracy": round(read_scores(run.scores["test"])["accuracy"], 6),
             }
 
 
@@ -59,4 +63,9 @@ def config(row: str, task: str, seed: int, split: int, settings: Any, **_: Any) 
 
 if __name__ == "__main__":
     chosen = arguments_of(__doc__, "stopping-accuracy.json", "chameleon,texas", 10)
-    do_missing(chosen.out, jobs_of(chosen.only, chosen.splits), config)
+    do_missing(
+        chosen.out,
+        jobs_of(chosen.only, chosen.splits, RESULTS / "reproduction"),
+        lambda **job: trained(config(**job)),
+        known_by=("row", "task", "seed", "split"),
+    )

@@ -118,6 +118,7 @@ def test_models_do_not_keep_graphs_alive(name, form):
 @pytest.mark.parametrize("pairs", [((0, 1), (1, 2)), ((1, 2), (0, 1))], ids=["sorted", "not"])
 @pytest.mark.parametrize("normalization", ["none", "gcn"])
 def test_operators_go_with_their_weights(pairs, normalization):
+    clear_cache()
     edge_index = edges(*pairs)
     graph_operator(edge_index, num_nodes=3, normalization=normalization)
     before, operators = cache_info()["size"], []
@@ -129,6 +130,27 @@ def test_operators_go_with_their_weights(pairs, normalization):
     gc.collect()
     assert not any(ref() is not None for ref in operators)
     assert cache_info()["size"] <= before + 1  # the edges' order, which serves all weights
+
+
+def test_an_entry_whose_tensors_end_in_one_collection(monkeypatch):
+    """The end of one can begin the collection that ends the other."""
+    raised, cache, owner = [], TensorCache(), torch.ones(1)
+    monkeypatch.setattr(sys, "unraisablehook", raised.append)
+    before = gc.get_threshold()
+    try:
+        for threshold in range(1, 120):
+            gc.set_threshold(*before)
+            first, second = torch.ones(1), torch.ones(1)
+            cache.get((owner, first, second), "key", object)
+            gc.collect()
+            gc.set_threshold(threshold, 100, 100)
+            cycle = [second]
+            cycle.append(cycle)
+            del second, cycle, first
+    finally:
+        gc.set_threshold(*before)
+    gc.collect()
+    assert not raised and len(cache) == 0
 
 
 def test_a_new_tensor_at_an_old_address_is_not_mistaken():

@@ -86,6 +86,9 @@ def test_other_tasks_and_models_have_none():
             named_space("authors", task, model)
 
 
-def test_both_variants_of_gcnii_are_tried():
-    for graph in ("chameleon", "texas"):
-        assert authors_space(graph, "gcnii")["model.shared_weights"] == [True, False]
+@pytest.mark.parametrize("graph", ["chameleon", "squirrel", "actor", "texas"])
+def test_gcnii_is_tried_in_both_variants_with_the_published_width(graph):
+    space = authors_space(graph, "gcnii")
+    assert space["model.shared_weights"] == [True, False]
+    assert space["model.hidden_channels"] == [16 if graph in ("squirrel", "actor") else 64]
+    assert space["model.alpha"] == [0.2 if graph == "chameleon" else 0.5]

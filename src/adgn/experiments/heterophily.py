@@ -129,9 +129,7 @@ DIRECTIONS = (
 )
 CONDITIONS = (
     "Numbers at the names of methods lead to how their published values were measured in another "
-    "way than the values here: the graph, the direction, the splits, the features, the stopping. "
-    "The stopping matters on Chameleon: networks of this size end many points lower by the "
-    "validation loss, by which most quoted rows were stopped, than by the accuracy."
+    "way than the values here: the graph, the direction, the splits, the features, the stopping."
 )
 ARCHITECTURE = (
     "All methods here have a linear map before and after their layers; the code of the quoted rows "

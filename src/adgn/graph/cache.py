@@ -139,7 +139,7 @@ class TensorCache:
                 entry = None if known is None else known[1].get(key)
                 # The numbers may belong to newer tensors by now.
                 if known and entry and any(reference is dead for reference in entry[0][1]):
-                    del known[1][key]
+                    known[1].pop(key, None)  # a collection just now may have dropped it too
 
         return forget
 

@@ -42,7 +42,7 @@ _OWN: Mapping[str, SearchSpace] = {
         "model.alpha": [0.5],
         "model.theta": [0.5],
         "model.act_first": [True],
-        "model.shared_weights": [True, False],  # their script has GCNII and GCNII*, one number
+        "model.shared_weights": [True, False],  # GCNII and GCNII*; one number of both
     },
     "graphsage": _RELU,
     "mlp": {**_RELU, "optimizer.weight_decay": [1e-4, 5e-3], "model.num_layers": [1, 2]},
