@@ -111,8 +111,22 @@ def test_a_model_comes_and_goes():
         assert set(available_models()) - set(before) == {"identity"}
         unregister_model("identity")
         assert available_models() == before
+        assert not hasattr(GraphNetwork, "spec")  # nor do classes derived from it have one
     with pytest.raises(ValueError, match=r"name='identity' is not known"):
         unregister_model("identity")
+
+
+def test_a_class_of_two_names_goes_by_the_one_that_is_left():
+    class Twice(GraphNetwork):
+        pass
+
+    for name in ("first", "second"):
+        register_model(name)(Twice)
+    assert Twice.spec.name == "first"
+    unregister_model("first")
+    assert Twice.spec.name == "second"
+    unregister_model("second")
+    assert not hasattr(Twice, "spec")
 
 
 def test_configuration_builds_the_same_model():

@@ -232,7 +232,14 @@ def unregister_model(name: str) -> None:
         Traceback (most recent call last):
         ValueError: name='my-method' is not known. ...
     """
+    spec = _MODELS.find(name)
     _MODELS.remove(name)
+    if vars(spec.network).get("spec") is spec:
+        del spec.network.spec
+        for other in (_MODELS[left] for left in _MODELS):
+            if other.network is spec.network:  # the class had two names
+                spec.network.spec = other
+                break
 
 
 def available_models() -> list[str]:
