@@ -8,7 +8,7 @@ in all directions and were chosen for none of them. Results are kept after every
 call does what is missing.
 """
 
-from kept_runs import arguments_of, do_missing, trained
+from kept_runs import arguments_of, do_missing, every, trained
 
 from adgn.training import TrainConfig, resolve_config
 
@@ -25,10 +25,5 @@ def config(task: str, direction: str, split: int) -> TrainConfig:
 
 if __name__ == "__main__":
     chosen = arguments_of(__doc__, "direction-accuracy.json", "chameleon,squirrel", 10)
-    jobs = (
-        {"task": task, "direction": direction, "split": split}
-        for task in chosen.only
-        for split in range(chosen.splits)
-        for direction in DIRECTIONS
-    )
+    jobs = every(task=chosen.only, split=range(chosen.splits), direction=DIRECTIONS)
     do_missing(chosen.out, jobs, lambda **job: trained(config(**job)), model=MODEL)

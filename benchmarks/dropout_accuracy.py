@@ -8,7 +8,7 @@ splits, one initialisation each, early stopping as the task has it. Results are 
 run, and a second call does what is missing.
 """
 
-from kept_runs import arguments_of, do_missing, trained
+from kept_runs import arguments_of, do_missing, every, trained
 
 from adgn.training import TrainConfig, resolve_config
 
@@ -25,10 +25,5 @@ def config(task: str, dropout: float, split: int) -> TrainConfig:
 
 if __name__ == "__main__":
     chosen = arguments_of(__doc__, "dropout-accuracy.json", "photo,computers", 5)
-    jobs = (
-        {"task": task, "dropout": dropout, "split": split}
-        for task in chosen.only
-        for split in range(chosen.splits)
-        for dropout in DROPOUTS
-    )
+    jobs = every(task=chosen.only, split=range(chosen.splits), dropout=DROPOUTS)
     do_missing(chosen.out, jobs, lambda **job: trained(config(**job)), model=MODEL)

@@ -1,9 +1,10 @@
 """Single trainings whose results are kept in a file after every run."""
 
 import argparse
+import itertools
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,12 @@ def arguments_of(about: str, out: str, only: str, splits: int) -> argparse.Names
     arguments = parser.parse_args()
     arguments.only = arguments.only.split(",")
     return arguments
+
+
+def every(**values: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    """A job for every combination, the last name's values changing first."""
+    for combination in itertools.product(*values.values()):
+        yield dict(zip(values, combination, strict=True))
 
 
 def trained(config: TrainConfig) -> dict[str, Any]:

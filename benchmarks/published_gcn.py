@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812
-from kept_runs import arguments_of, do_missing
+from kept_runs import arguments_of, do_missing, every
 from torch import Tensor
 
 from adgn.data import load
@@ -105,7 +105,4 @@ def run(task: str, split: int) -> dict[str, Any]:
 
 if __name__ == "__main__":
     chosen = arguments_of(__doc__, "published-gcn.json", "chameleon,texas", 10)
-    jobs = (
-        {"task": task, "split": split} for task in chosen.only for split in range(chosen.splits)
-    )
-    do_missing(chosen.out, jobs, run)
+    do_missing(chosen.out, every(task=chosen.only, split=range(chosen.splits)), run)

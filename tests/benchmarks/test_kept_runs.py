@@ -49,6 +49,11 @@ def test_an_outdated_run_gives_way_to_the_new_one(script, tmp_path):
     assert sorted((run["split"], run["accuracy"]) for run in runs_of(out)) == [(0, 0.2), (1, 0.1)]
 
 
+def test_jobs_are_all_combinations_in_order(script):
+    jobs = list(script("kept_runs").every(task=["a", "b"], split=range(2)))
+    assert [(job["task"], job["split"]) for job in jobs] == [("a", 0), ("a", 1), ("b", 0), ("b", 1)]
+
+
 def test_a_training_gives_its_accuracies(script, monkeypatch):
     kept_runs = script("kept_runs")
     scores = {"test": {"accuracy": 0.25}, "val": {"accuracy": 0.5}}
