@@ -85,6 +85,62 @@ def test_dropout_acts_while_training_only():
     assert torch.equal(net(x, RING), net(x, RING))
 
 
+def features_seen(x, **options):
+    """What the encoder makes of the features while training: each row of its weights is one."""
+    net = GraphNetwork(6, 6, 6, Silent(), encoder="linear_no_bias", readout="none", **options)
+    with torch.no_grad():
+        net.encoder.weight.copy_(torch.eye(6))
+    return net(x, RING), net
+
+
+class Silent(torch.nn.Module):
+    """A propagation that leaves the states as they are."""
+
+    def forward(self, x, edge_index, edge_weight=None):
+        return x
+
+
+@pytest.mark.parametrize("layout", ["dense", "sparse"])
+def test_first_dropout_of_features_is_before_the_encoder_and_once(layout):
+    torch.manual_seed(0)
+    x = torch.rand(4, 6) + 1
+    given = x if layout == "dense" else x.to_sparse_csr()
+    seen, net = features_seen(given, dropout=0.5, first_dropout="features")
+    kept = seen != 0
+    assert 0 < kept.sum() < x.numel()
+    torch.testing.assert_close(seen[kept], 2 * x[kept])  # a second dropout would have 4
+    net.eval()
+    torch.testing.assert_close(net(given, RING), x)
+
+
+@pytest.mark.parametrize("layout", ["dense", "sparse"])
+def test_the_encoders_gradient_is_of_the_features_that_were_not_dropped(layout):
+    torch.manual_seed(1)
+    x = torch.rand(4, 6) + 1
+    given = x if layout == "dense" else x.to_sparse_csr()
+    seen, net = features_seen(given, dropout=0.5, first_dropout="features")
+    seen.sum().backward()
+    expected = seen.detach().sum(0).expand(6, 6)
+    torch.testing.assert_close(net.encoder.weight.grad, expected)
+    again = net(given, RING)
+    assert not torch.equal(again, seen)
+
+
+def test_without_an_encoder_features_are_the_first_states():
+    for first in ("states", "features"):
+        torch.manual_seed(2)
+        net = GraphNetwork(
+            6, 6, 6, Silent(), encoder="none", readout="none", dropout=0.5, first_dropout=first
+        )
+        seen = net(torch.ones(4, 6), RING)
+        assert set(seen.flatten().tolist()) == {0.0, 2.0}
+
+
+def test_integers_cannot_be_dropped():
+    with pytest.raises(ValueError, match="first_dropout='features' does not fit encoder='embed"):
+        ADGN([3, 4], 8, 2, 2, encoder="embedding", dropout=0.5, first_dropout="features")
+
+
 def test_parameter_counts_and_repr():
     net = ADGN(3, 8, 2, 5, weight_sharing=False)
     per_layer = 8 * 8 + 8 * 8 + 8
@@ -113,6 +169,7 @@ def test_reset_parameters_draws_all_weights_anew():
         ({"encoder": None}, "encoder='none' needs hidden_channels=8 to equal in_channels=3"),
         ({"readout": "none"}, "set out_channels=8"),
         ({"dropout": 1.0}, "dropout=1.0"),
+        ({"first_dropout": "feature"}, "first_dropout='feature' is not known.*Did you mean 'fe"),
         ({"out_channels": 0}, "out_channels=0"),
     ],
 )

@@ -63,9 +63,9 @@ def test_a_spec_is_complete(name):
 
 def test_a_models_own_options_come_first():
     names = [option.name for option in model_spec("gcnii").describe_options()]
-    common = ["encoder", "readout", "dropout", "train_recurrent", "fully_adjacent"]
-    assert names[-5:] == common
-    assert "alpha" in names[:-5]
+    common = ["encoder", "readout", "dropout", "first_dropout", "train_recurrent", "fully_adjacent"]
+    assert names[-6:] == common
+    assert "alpha" in names[:-6]
 
 
 def test_an_unknown_name_gets_the_nearest():

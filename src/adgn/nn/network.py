@@ -28,6 +28,7 @@ from adgn.nn.registry import ModelOptions, ModelSpec, check_ridge, unused_edge_f
 Level = Literal["node", "graph"]
 LEVELS: tuple[Level, ...] = ("node", "graph")
 ENCODERS = ("linear", "linear_no_bias", "embedding", "none")
+FIRST_DROPOUTS = ("states", "features")
 READOUTS = ("linear", "linear_no_bias", "mlp", "ridge", "none")
 _POOLS = (global_add_pool, global_max_pool, global_mean_pool)
 
@@ -117,6 +118,8 @@ class GraphNetwork(nn.Module):
             `"none"`: the (pooled) states are the outputs.
         dropout: The share of entries dropped, while training, of the first states, and of the last
             where a readout reads them.
+        first_dropout: `"features"`: of the features, before the encoder, in place of the first
+            states. Of sparse features the stored entries are dropped.
         train_recurrent: Whether the weights of the propagation are trained; with `False` they stay
             as initialised. `readout="ridge"` needs `False`.
         fully_adjacent: Whether the readout of nodes is on the complete graph. It takes $O(nd)$
@@ -150,6 +153,7 @@ class GraphNetwork(nn.Module):
         encoder: str | None = "linear",
         readout: str = "linear",
         dropout: float = 0.0,
+        first_dropout: str = "states",
         train_recurrent: bool = True,
         fully_adjacent: bool = False,
     ) -> None:
@@ -163,6 +167,7 @@ class GraphNetwork(nn.Module):
         encoder = "none" if encoder is None else encoder
         check_choice("encoder", encoder, ENCODERS)
         check_choice("readout", readout, READOUTS)
+        check_choice("first_dropout", first_dropout, FIRST_DROPOUTS)
         if not isinstance(dropout, int | float) or not 0 <= dropout < 1:
             raise ValueError(f"dropout={dropout!r} is not valid; it must be in [0, 1)")
         check_ridge(readout, train_recurrent, dropout)
@@ -178,6 +183,11 @@ class GraphNetwork(nn.Module):
                 "'embedding' needs a list of how many values each integer feature has, all other "
                 "encoders the number of features"
             )
+        if first_dropout == "features" and values is not None:
+            raise ValueError(
+                "first_dropout='features' does not fit encoder='embedding', whose integers cannot "
+                "be dropped; use first_dropout='states'"
+            )
         encoded: int = getattr(propagation, "encoded_channels", hidden_channels)
         if encoder == "none" and in_channels != encoded:
             raise ValueError(
@@ -191,6 +201,7 @@ class GraphNetwork(nn.Module):
         self.fully_adjacent = fully_adjacent
         self.configuration: dict[str, Any] = {}  # the arguments of build_model, where it was used
         self.dropout = nn.Dropout(dropout)
+        self.drops_features = first_dropout == "features"
         self.encoder: nn.Module | None = None
         if values is not None:
             self.encoder = IntegerEmbedding(values, encoded)
@@ -287,7 +298,9 @@ class GraphNetwork(nn.Module):
         self._check_batch_given(batch)  # before the work of all layers
         if edge_attr is not None and getattr(self.propagation, "edge_dim", edge_attr) is None:
             raise unused_edge_features(type(self).__name__)
-        states = self.dropout(self.encode(x))
+        states = self.encode(x)
+        if not self.drops_features:
+            states = self.dropout(states)
         extra: dict[str, Any] = {} if edge_attr is None else {"edge_attr": edge_attr}
         if getattr(self.propagation, "reads_batch", False):
             extra |= {"batch": batch, "batch_size": batch_size}
@@ -298,7 +311,8 @@ class GraphNetwork(nn.Module):
         """The first states, `[N, hidden_channels]`; sparse features are never made dense.
 
         Their size is the propagation's `encoded_channels` where it has that attribute. With `nodes`
-        those of some nodes, in the order of their numbers `[K]`.
+        those of some nodes, in the order of their numbers `[K]`. With `first_dropout="features"`
+        entries of `x` are dropped while training.
         """
         check_tensor("x", x)
         encoder = self.encoder
@@ -322,9 +336,13 @@ class GraphNetwork(nn.Module):
                 )
             check_features(x, self.in_channels, like=weight)
             features = sparse_features(x) if nodes is None else feature_rows(x, nodes)
+            if self.drops_features and self.training:
+                features = features.with_values(self.dropout(features.value))
             product = features @ encoder.weight.t()
             return product if encoder.bias is None else product + encoder.bias
         check_features(x, self.in_channels, like=weight)
+        if self.drops_features:
+            x = self.dropout(x)
         if encoder is None:
             return x
         encoded: Tensor = encoder(x)

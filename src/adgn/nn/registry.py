@@ -43,6 +43,11 @@ class ModelOptions(BaseModel):
     dropout: float = Field(
         0.0, ge=0, lt=1, description="share of the first and last states dropped while training"
     )
+    first_dropout: Literal["states", "features"] = Field(
+        "states",
+        description="what the first dropout acts on: `states`, those that the encoder gives; "
+        "`features`, before the encoder (of sparse ones the stored entries)",
+    )
     train_recurrent: bool = Field(
         True,
         description="`False`: the weights between encoder and readout stay as initialised (for "

@@ -260,7 +260,8 @@ for _model, _spaces in HETEROPHILY.items():
 def _ggcn(layers: int, decay: float, size: int, dropout: float, share: float) -> dict[str, Any]:
     own = {"model.hidden_channels": size, "model.dropout": dropout, "model.decay": share}
     optimizer = {"optimizer.lr": 0.01, "optimizer.weight_decay": decay}
-    return {"model.num_layers": layers, "model.readout": "none", **optimizer, **own}
+    network = {"model.readout": "none", "model.first_dropout": "features"}
+    return {"model.num_layers": layers, **network, **optimizer, **own}
 
 
 def _geomgcn(size: int, decay: float) -> dict[str, Any]:

@@ -193,8 +193,7 @@ class GGCNPropagation(GraphConvolution, nn.Module):
     note="$\\mathbf{R}$ collects the layers' outputs with shares $\\eta$ that fall with depth. "
     "`dropout` acts between layers too. In the authors' code a node hears its out-neighbours "
     "(`direction='out'`), the last layer gives the outputs (`readout='none'`), and the first "
-    "dropout is of the features, here of what the encoder gives. Edge weights must not be "
-    "negative.",
+    "dropout is of the features (`first_dropout='features'`). Edge weights must not be negative.",
 )
 class GGCN(Model):
     r"""The [generalised GCN](https://arxiv.org/abs/2102.06462) of Yan and others.
