@@ -59,13 +59,14 @@ python scripts/document_results.py --write
 
 `adgn report results/reproduction --out report` makes the tables in other formats and a page with
 learning curves and the configuration of every cell. See [Reports](reports.md).
-
-Cells whose search is a random one were made before this budget searched the paper's grids by
-[halving](selection.md#halving); the commands above measure these again.
 """
 SHORT = """
 Where a cell has fewer runs than planned, it says so; the same command without `--rounds` makes the
 others.
+"""
+OLD = """
+What is called outdated was measured with another definition (a search, a protocol, a default) than
+the table has now; the commands above measure it anew.
 """
 EMPTY = f"""\
 # Results
@@ -94,6 +95,8 @@ def page(found: Results | None) -> str:
     cells = [cell for table in found.tables for cell in table.cells.values()]
     if any(0 < len(cell.runs) < cell.planned_runs for cell in cells):
         head += SHORT
+    if any(table.outdated for table in found.tables):
+        head += OLD
     parts = [head]
     for table in found.tables:
         text = markdown_report(table, level=2)

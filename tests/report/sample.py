@@ -54,7 +54,7 @@ def cell(definition, row, column, **more):
         "budget": "laptop",
         "status": "waiting",
         "error": None,
-        "fingerprint": "0f3a",
+        "fingerprint": None,
         "planned_runs": 4,
         "runs": [],
         "train": {},

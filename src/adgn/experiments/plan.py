@@ -231,6 +231,18 @@ def planned_columns(experiment: Experiment, budget: Budget) -> tuple[Column, ...
     )
 
 
+def is_outdated(cell: Cell) -> bool:
+    """Whether `adgn reproduce` would measure a cell anew, as its definition has changed since.
+
+    Of a cell without a fingerprint, or of a table that is not known here, nothing can be told.
+    """
+    try:
+        plan = plan_cell(cell.experiment, cell.row, cell.column, cell.budget)
+        return cell.fingerprint is not None and cell.fingerprint != plan.fingerprint
+    except (ValueError, KeyError):
+        return False
+
+
 def plan_cell(experiment: str, row: str, column: str, budget: str) -> CellPlan:
     """The plan of a cell, by names."""
     found, spent = find_experiment(experiment), find_budget(budget, experiment)

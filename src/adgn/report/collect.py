@@ -26,11 +26,11 @@ class Collected:
 def collect(folder: Path, out: Path) -> Collected:
     """Merges what a report needs, without studies and runs, into a folder that can be committed.
 
-    A cell of `folder` replaces that of the copy where it holds at least as much: a whole one more
-    than one with some of its runs, that more than one that waits. Of two whole ones with different
-    definitions the newer one stays, of equal dates that of `folder`. Cells, rows and experiments
-    that `folder` does not have stay. Whatever was copied first, experiments are in the order of
-    `adgn reproduce --list`.
+    Cells that hold nothing are not copied. Another one replaces that of the copy where it holds at
+    least as much: a whole one more than one with some of its runs, that more than one with settings
+    alone. Of two whole ones with different definitions the newer one stays, of equal dates that of
+    `folder`. Cells, rows and experiments that `folder` does not have stay. Whatever was copied
+    first, experiments are in the order of `adgn reproduce --list`.
 
     Args:
         folder: A results directory.
@@ -73,9 +73,10 @@ def collect(folder: Path, out: Path) -> Collected:
 
 def _is_to_replace(source: Path, target: Path, notes: list[str]) -> bool:
     """Whether a cell takes the place of that in the copy; notes what is not a matter of course."""
+    new = read_record(source, Cell, ReportError)
     if not target.exists():
-        return True
-    new, old = (read_record(path, Cell, ReportError) for path in (source, target))
+        return _content(new) > _content(None)
+    old = read_record(target, Cell, ReportError)
     other_definition = new.fingerprint != old.fingerprint and _content(old) > _content(None)
     if other_definition and new.status == old.status == "done":
         replaces = (new.date or "") >= (old.date or "")

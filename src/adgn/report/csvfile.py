@@ -55,6 +55,7 @@ def csv_table(table: TableResults) -> str:
                 "parameters": cell.parameters,
                 "date": cell.date,
                 "fingerprint": cell.fingerprint,
+                "outdated": table.is_outdated(cell),
                 "error": cell.error.message if cell.error else None,
             }
         )

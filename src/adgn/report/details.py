@@ -10,6 +10,7 @@ from adgn.report.grid import cell_entry, difference_to_published, repeats_label,
 from adgn.report.numbers import ABSENT, NumberFormat, duration, number_format
 from adgn.report.results import TableResults
 
+OUTDATED = "its definition has changed since; adgn reproduce measures it anew"
 Pairs = list[tuple[str, str]]
 
 
@@ -73,6 +74,7 @@ def _facts(table: TableResults, cell: Cell) -> Pairs:
         ("budget", cell.budget),
         ("date", cell.date or ""),
         ("fingerprint", cell.fingerprint or ""),
+        ("outdated", OUTDATED if table.is_outdated(cell) else ""),
     ]
     return [(name, value) for name, value in facts if value]
 

@@ -108,6 +108,11 @@ def repeats_text(table: TableResults, cell: Cell) -> str:
     return str(epochs) if epochs else ABSENT
 
 
+def _repeats(table: TableResults, cell: Cell) -> str:
+    text = repeats_text(table, cell)
+    return f"{text}, outdated" if table.is_outdated(cell) else text
+
+
 def grids(table: TableResults) -> list[Grid]:
     """The tables of an experiment: one, or for a depth experiment one per data set."""
     experiment = table.experiment
@@ -181,7 +186,7 @@ def _grid(table: TableResults, group: Group, caption: str, corner: str) -> Grid:
             published = [published_extra(cell, extra) for cell in cells]
             lines += _line("extra", title, digits, found)
             lines += _line("published-extra", f"published, {title}", digits, published)
-        repeats = tuple(Entry(repeats_text(table, cell)) for cell in cells)
+        repeats = tuple(Entry(_repeats(table, cell)) for cell in cells)
         if any(entry.mean != ABSENT for entry in repeats):
             lines.append(Line("runs", repeats_label(table), repeats))
         blocks.append(tuple(lines))

@@ -34,13 +34,13 @@ def headline_table(table: TableResults) -> str:
         main = block[0]
         begun = any(entry.cell and entry.cell.status != "waiting" for entry in main.entries)
         if begun or main.role == "constant":
-            places = (_place(block, index) for index in range(len(grid.heads)))
+            places = (_place(table, block, index) for index in range(len(grid.heads)))
             rows.append([escape_markdown(main.label), *places])
     head = ["method", *map(markdown_head, grid.heads)]
     return f"{markdown_table(head, rows)}\n{_legend(table)}\n"
 
 
-def _place(block: Sequence[Line], index: int) -> str:
+def _place(table: TableResults, block: Sequence[Line], index: int) -> str:
     """What one method has in one column."""
     main = block[0].entries[index]
     entries = {line.role: line.entries[index] for line in block}
@@ -48,6 +48,8 @@ def _place(block: Sequence[Line], index: int) -> str:
     parts = [ABSENT if waits else markdown_entry(main), _in_brackets(entries.get("published"))]
     if main.cell is not None and _is_short(main.cell):
         parts.append(f"{runs_text(main.cell)} runs")
+    if main.cell is not None and table.is_outdated(main.cell):
+        parts.append("outdated")
     labelled = {line.label: line.entries[index] for line in block}
     for line in block:
         if line.role == "extra" and line.entries[index].mean != ABSENT:

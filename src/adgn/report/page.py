@@ -74,8 +74,13 @@ def state_text(counts: Mapping[str, int]) -> str:
 
 def progress_text(table: TableResults) -> str:
     """How far an experiment is and how much of it was planned."""
-    budget = table.experiment.budget
-    return f"{state_text(table.statuses)} {f'Budget {budget.name}: {budget.text}'.rstrip(': .')}."
+    budget, old = table.experiment.budget, len(table.outdated)
+    parts = [state_text(table.statuses)]
+    if old:
+        which = "1 is outdated: its" if old == 1 else f"{old} are outdated: their"
+        parts.append(f"{which} definition has changed since.")
+    parts.append(f"{f'Budget {budget.name}: {budget.text}'.rstrip(': .')}.")
+    return " ".join(parts)
 
 
 def _facts(results: Results) -> list[tuple[str, str]]:

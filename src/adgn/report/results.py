@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from adgn.experiments.plan import is_outdated
 from adgn.experiments.records import (
     FORMAT,
     Cell,
@@ -39,10 +40,14 @@ def over_runs(cell: Cell, value: Moments | None) -> Moments | None:
 
 @dataclass(frozen=True)
 class TableResults:
-    """An experiment with its cells; a cell that has not begun is there as `"waiting"`."""
+    """An experiment with its cells; a cell that has not begun is there as `"waiting"`.
+
+    `outdated` are the rows and columns of cells whose definition has changed since.
+    """
 
     experiment: Outline
     cells: Mapping[tuple[str, str], Cell]
+    outdated: frozenset[tuple[str, str]] = frozenset()
 
     @property
     def statuses(self) -> Counter[str]:
@@ -71,6 +76,10 @@ class TableResults:
             return cell.seconds_per_epoch or cell.score
         return over_runs(cell, cell.score)
 
+    def is_outdated(self, cell: Cell) -> bool:
+        """Whether the definition of a cell has changed since it was measured."""
+        return (cell.row, cell.column) in self.outdated
+
     def complete(self) -> "TableResults":
         """The table as if nothing had begun but the cells that are done."""
         cells = {
@@ -81,7 +90,8 @@ class TableResults:
             )
             for key, cell in self.cells.items()
         }
-        return TableResults(self.experiment, cells)
+        shown = frozenset(place for place in self.outdated if cells[place].status == "done")
+        return replace(self, cells=cells, outdated=shown)
 
     def constant(self, column: Column) -> Moments | None:
         """The constant predictor's score in a column; of its data set in a depth experiment."""
@@ -183,7 +193,10 @@ def _read_table(folder: Path, name: str) -> TableResults:
         for row in rows
         for column in columns
     }
-    return TableResults(experiment, cells)
+    outdated = frozenset(
+        place for place, cell in found.items() if cell.status != "waiting" and is_outdated(cell)
+    )
+    return TableResults(experiment, cells, outdated)
 
 
 def not_begun(experiment: Outline, row: str, column: str, planned: Planned | None = None) -> Cell:

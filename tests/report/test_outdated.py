@@ -1,0 +1,78 @@
+"""Cells whose definition has changed since they were measured are told from the others."""
+
+import csv
+import io
+
+import pytest
+
+from adgn.experiments.plan import is_outdated, plan_cell
+from adgn.experiments.records import Cell
+from adgn.report import headline_table, markdown_report, read_results
+from adgn.report.csvfile import csv_table
+from adgn.report.details import cell_view
+from tests.report.sample import build_results, cell, measured, property_table
+
+ROW, COLUMN = "gcn", "sssp"
+
+
+def results_with(folder, fingerprint, **more):
+    """A table with one measured cell, and one that waits and was never measured."""
+
+    def table():
+        definition, _ = property_table()
+        one = measured(definition, ROW, COLUMN, 0.8, 0.1, **more) | {"fingerprint": fingerprint}
+        waits = cell(definition, "gin", COLUMN) | {"fingerprint": "of before"}
+        return definition, [one, waits]
+
+    (found,) = read_results(build_results(folder, [table])).tables
+    return found
+
+
+@pytest.fixture
+def current():
+    return plan_cell("property", ROW, COLUMN, "laptop").fingerprint
+
+
+def test_a_cell_of_the_definition_of_today_is_not_marked(tmp_path, current):
+    table = results_with(tmp_path, current)
+    assert not table.outdated
+    for text in (markdown_report(table), headline_table(table), str(cell_view_of(table))):
+        assert "outdated" not in text
+
+
+def test_a_cell_of_another_definition_is_marked_wherever_it_is_shown(tmp_path):
+    table = results_with(tmp_path, "of before")
+    assert table.outdated == {(ROW, COLUMN)}  # what waits has nothing to be outdated
+    assert table.complete().outdated == table.outdated
+    assert not results_with(tmp_path / "partial", "of before", runs=2).complete().outdated
+    report = markdown_report(table)
+    assert "1 is outdated: its definition has changed since" in report
+    assert "4, outdated" in report
+    assert "0.800 ± 0.100<br>outdated" in headline_table(table)
+    assert dict(cell_view_of(table)["facts"])["outdated"].startswith("its definition has changed")
+    lines = csv.DictReader(io.StringIO(csv_table(table)))
+    assert [(x["row"], x["column"]) for x in lines if x["outdated"] == "True"] == [(ROW, COLUMN)]
+
+
+def cell_view_of(table):
+    row = next(row for row in table.experiment.rows if row.key == ROW)
+    column = next(column for column in table.experiment.columns if column.key == COLUMN)
+    return cell_view(table, row, column)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"fingerprint": None},
+        {"experiment": "of-a-plugin"},
+        {"row": "no-more"},
+        {"column": "no-more"},
+        {"budget": "unknown"},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_nothing_is_told_of_cells_that_are_not_known_here(change):
+    known = {"experiment": "property", "row": ROW, "column": COLUMN, "budget": "laptop"}
+    settings = {"format": 1, "status": "done", "fingerprint": "of before", **known}
+    assert is_outdated(Cell(**settings))
+    assert not is_outdated(Cell(**settings | change))
