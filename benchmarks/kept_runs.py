@@ -12,8 +12,14 @@ import torch
 
 from adgn._util.environment import environment
 from adgn._util.files import write_file
+from adgn.experiments.plan import plan_cell
+from adgn.experiments.records import Cell
+from adgn.report import read_results
+from adgn.selection import Run
+from adgn.selection.replicate import read_scores
 from adgn.training import TrainConfig, shared_data, train
 
+TABLE = "heterophily"
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 
 
@@ -32,6 +38,39 @@ def every(**values: Iterable[Any]) -> Iterator[dict[str, Any]]:
     """A job for every combination, the last name's values changing first."""
     for combination in itertools.product(*values.values()):
         yield dict(zip(values, combination, strict=True))
+
+
+def cell_jobs(
+    tasks: Sequence[str], splits: int, folder: Path, wanted: Callable[[str, Cell], bool]
+) -> Iterator[dict[str, Any]]:
+    """A job for each run of whole cells of the heterophilic table, by the definition of now.
+
+    Args:
+        tasks: Keys of columns.
+        splits: The first so many runs of a cell.
+        folder: A results directory.
+        wanted: Which cells: called with the title of the row and the cell.
+    """
+    tables = {table.experiment.name: table for table in read_results(folder).tables}
+    table = tables[TABLE]
+    titles = {row.key: row.title for row in table.experiment.rows}
+    for (row, column), cell in table.cells.items():
+        if column not in tasks or cell.status != "done" or table.is_outdated(cell):
+            continue
+        for run in cell.runs[:splits] if wanted(titles[row], cell) else ():
+            yield {
+                "row": row,
+                "task": column,
+                "seed": run.seed,
+                "split": run.split,
+                "settings": dict(cell.settings),
+                "in_table": round(read_scores(run.scores["test"])["accuracy"], 6),
+            }
+
+
+def cell_config(row: str, task: str, seed: int, split: int, settings: Any, **_: Any) -> TrainConfig:
+    """The configuration of such a run."""
+    return plan_cell(TABLE, row, task, "laptop").config(settings, Run(seed, split))
 
 
 def trained(config: TrainConfig) -> dict[str, Any]:

@@ -130,7 +130,7 @@ def stopping(runs: list[dict[str, Any]], gcn: list[dict[str, Any]]) -> str:
         mine = [run for run in runs if (run["row"], run["task"]) == (key, task)]
         if len(mine) < SPLITS:  # still being measured
             continue
-        values = [[100 * run[name] for run in mine] for name in ("by_accuracy", "accuracy")]
+        values = [[100 * run[name] for run in mine] for name in ("in_table", "accuracy")]
         gaps.append((mean(values[0]) - mean(values[1]), f"{titles[key]} on {task.title()}"))
         drops = {run["settings"]["model.dropout"] for run in mine}
         rows.append(

@@ -63,9 +63,13 @@ def test_a_training_gives_its_accuracies(script, monkeypatch):
     assert (found["accuracy"], found["validation"], found["best_epoch"]) == (0.25, 0.5, 3)
 
 
+def jobs_of(script, wanted, splits, folder=RESULTS):
+    return list(script("kept_runs").cell_jobs(["chameleon"], splits, folder, wanted))
+
+
 def test_cells_whose_published_runs_were_ended_by_the_loss(script):
     stopping = script("stopping_accuracy")
-    jobs = list(stopping.jobs_of(["chameleon"], 2, RESULTS))
+    jobs = jobs_of(script, stopping.stopped_by_loss, 2)
     rows = {job["row"] for job in jobs}
     assert {"gcn", "gat"} <= rows
     assert not rows & {"h2gcn", "graphsage", "adgn-sum", "fa"}  # not known, or by the accuracy
@@ -75,13 +79,22 @@ def test_cells_whose_published_runs_were_ended_by_the_loss(script):
 
 
 def test_cells_of_another_definition_are_left_out(script, tmp_path):
-    stopping, copy = script("stopping_accuracy"), tmp_path / "copy"
+    copy = tmp_path / "copy"
     shutil.copytree(RESULTS, copy)
     cell = copy / "heterophily" / "cells" / "gcn--chameleon.json"
     about = json.loads(cell.read_text())
     cell.write_text(json.dumps({**about, "fingerprint": "0" * 32}))
-    rows = {job["row"] for job in stopping.jobs_of(["chameleon"], 1, copy)}
+    rows = {job["row"] for job in jobs_of(script, lambda title, cell: True, 1, copy)}
     assert "gat" in rows and "gcn" not in rows
+
+
+def test_cells_that_drop_features_are_trained_without_that(script):
+    first = script("first_dropout_accuracy")
+    jobs = jobs_of(script, first.drops_features, 1)
+    assert [job["row"] for job in jobs] == ["ggcn"]
+    config = first.config(**jobs[0])
+    assert config.model.options["first_dropout"] == "states"
+    assert config.model.options["dropout"] == jobs[0]["settings"]["model.dropout"] > 0
 
 
 def test_a_run_is_over_a_hundred_epochs_after_its_best(script):
