@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from adgn.experiments.records import Cell
 from adgn.training import resolve_config
 
 RESULTS = Path(__file__).parents[2] / "results" / "reproduction"
@@ -90,11 +91,18 @@ def test_cells_of_another_definition_are_left_out(script, tmp_path):
 
 def test_cells_that_drop_features_are_trained_without_that(script):
     first = script("first_dropout_accuracy")
-    jobs = jobs_of(script, first.drops_features, 1)
-    assert [job["row"] for job in jobs] == ["ggcn"]
-    config = first.config(**jobs[0])
+    for settings, wanted in (
+        ({"model.first_dropout": "features", "model.dropout": 0.3}, True),
+        ({"model.first_dropout": "features", "model.dropout": 0.0}, False),
+        ({"model.dropout": 0.3}, False),
+    ):
+        names = {"experiment": "heterophily", "row": "ggcn", "column": "texas", "budget": "laptop"}
+        cell = Cell(format=1, status="done", settings=settings, **names)
+        assert first.drops_features("GGCN", cell) == wanted
+    settings = {"model.first_dropout": "features", "model.dropout": 0.3}
+    config = first.config(row="ggcn", task="texas", seed=0, split=1, settings=settings, in_table=1)
     assert config.model.options["first_dropout"] == "states"
-    assert config.model.options["dropout"] == jobs[0]["settings"]["model.dropout"] > 0
+    assert (config.model.options["dropout"], config.task.split) == (0.3, 1)
 
 
 def test_a_run_is_over_a_hundred_epochs_after_its_best(script):

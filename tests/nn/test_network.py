@@ -86,14 +86,14 @@ def test_dropout_acts_while_training_only():
 
 
 def features_seen(x, **options):
-    """What the encoder makes of the features while training: each row of its weights is one."""
-    net = GraphNetwork(6, 6, 6, Silent(), encoder="linear_no_bias", readout="none", **options)
+    """The features as the propagation has them while training: the encoder is the identity."""
+    net = GraphNetwork(6, 6, 6, Unchanged(), encoder="linear_no_bias", readout="none", **options)
     with torch.no_grad():
         net.encoder.weight.copy_(torch.eye(6))
     return net(x, RING), net
 
 
-class Silent(torch.nn.Module):
+class Unchanged(torch.nn.Module):
     """A propagation that leaves the states as they are."""
 
     def forward(self, x, edge_index, edge_weight=None):
@@ -130,7 +130,7 @@ def test_without_an_encoder_features_are_the_first_states():
     for first in ("states", "features"):
         torch.manual_seed(2)
         net = GraphNetwork(
-            6, 6, 6, Silent(), encoder="none", readout="none", dropout=0.5, first_dropout=first
+            6, 6, 6, Unchanged(), encoder="none", readout="none", dropout=0.5, first_dropout=first
         )
         seen = net(torch.ones(4, 6), RING)
         assert set(seen.flatten().tolist()) == {0.0, 2.0}

@@ -72,6 +72,39 @@ def test_what_the_source_does_not_have_stays(tmp_path):
     }
 
 
+def test_rows_that_hold_nothing_stay_as_long_as_the_table_has_them(tmp_path):
+    def table(*extra):
+        definition, _ = time_table()
+        known = [row for row in definition["rows"] if row["key"] in ("gcn", "grand")]
+        rows = [*known, *({**known[0], "key": key, "title": key} for key in extra)]
+        return definition | {"rows": rows}, [measured(definition, "gcn", "sssp", 1.0, 0.1)]
+
+    def alone():
+        definition, cells = table()
+        return definition | {"rows": definition["rows"][:1]}, cells
+
+    small = tmp_path / "small"
+    collect(build_results(tmp_path / "all", [lambda: table("renamed-since")]), small)
+    (before,) = read_results(small).tables
+    assert [row.key for row in before.experiment.rows] == ["gcn", "grand", "renamed-since"]
+    collect(build_results(tmp_path / "one", [alone]), small)
+    (after,) = read_results(small).tables
+    assert [row.key for row in after.experiment.rows] == ["gcn", "grand"]
+    assert after.statuses["waiting"] == before.statuses["waiting"] - len(after.experiment.columns)
+
+
+def test_a_cell_that_holds_nothing_replaces_none(tmp_path):
+    there = _filled(0, 1.0, None)
+    small = tmp_path / "small"
+    collect(build_results(tmp_path / "a", [lambda: (time_table()[0], [there])]), small)
+    file = small / "property-time" / "cells" / "gcn--sssp.json"
+    assert not file.exists()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(there))  # as an earlier version copied it
+    copied = collect(tmp_path / "a", small)
+    assert file not in copied.files and not copied.notes
+
+
 def test_rows_and_columns_are_in_their_usual_order(tmp_path):
     small = tmp_path / "small"
 

@@ -7,9 +7,11 @@ import pytest
 
 from adgn.experiments.plan import is_outdated, plan_cell
 from adgn.experiments.records import Cell
-from adgn.report import headline_table, markdown_report, read_results
+from adgn.report import Results, headline_table, html_page, markdown_report, read_results
 from adgn.report.csvfile import csv_table
 from adgn.report.details import cell_view
+from adgn.report.grid import grids
+from adgn.report.latex import latex_grid
 from tests.report.sample import build_results, cell, measured, property_table
 
 ROW, COLUMN = "gcn", "sssp"
@@ -52,6 +54,25 @@ def test_a_cell_of_another_definition_is_marked_wherever_it_is_shown(tmp_path):
     assert dict(cell_view_of(table)["facts"])["outdated"].startswith("its definition has changed")
     lines = csv.DictReader(io.StringIO(csv_table(table)))
     assert [(x["row"], x["column"]) for x in lines if x["outdated"] == "True"] == [(ROW, COLUMN)]
+
+
+def test_a_cell_that_failed_before_anything_was_measured_has_nothing_to_be_outdated(tmp_path):
+    def table():
+        definition, _ = property_table()
+        error = {"message": "it diverged", "traceback": None, "run": None}
+        failed = cell(definition, ROW, COLUMN, status="failed", error=error)
+        found = cell(definition, "gin", COLUMN, status="partial", search={"how": "halving"})
+        return definition, [one | {"fingerprint": "of before"} for one in (failed, found)]
+
+    (found,) = read_results(build_results(tmp_path, [table])).tables
+    assert found.outdated == {("gin", COLUMN)}  # its settings were found
+
+
+def test_the_page_and_latex_say_it_too(tmp_path):
+    table = results_with(tmp_path, "of before")
+    results = Results(tmp_path, None, "laptop", (table,))
+    assert "4, outdated" in html_page(results)
+    assert any("4, outdated" in latex_grid(grid) for grid in grids(table))
 
 
 def cell_view_of(table):

@@ -128,6 +128,15 @@ def test_pairs_that_are_no_edges_count():
     assert states("sssp", "geomgcn") < 1e9
 
 
+def test_dropped_features_are_copies():
+    def states(**model):
+        return estimate_memory(resolve_config("chameleon", {"model": model})).states
+
+    before = states(name="gcn", dropout=0.5)
+    assert states(name="gcn", dropout=0.5, first_dropout="features") > before
+    assert states(name="gcn", dropout=0.0, first_dropout="features") == states(name="gcn")
+
+
 @pytest.mark.parametrize(
     ("task", "changes", "most"),
     [

@@ -232,15 +232,17 @@ def planned_columns(experiment: Experiment, budget: Budget) -> tuple[Column, ...
 
 
 def is_outdated(cell: Cell) -> bool:
-    """Whether `adgn reproduce` would measure a cell anew, as its definition has changed since.
+    """Whether a cell was measured with another definition of its own than it has now.
 
     Of a cell without a fingerprint, or of a table that is not known here, nothing can be told.
     """
+    if cell.fingerprint is None:
+        return False
     try:
         plan = plan_cell(cell.experiment, cell.row, cell.column, cell.budget)
-        return cell.fingerprint is not None and cell.fingerprint != plan.fingerprint
-    except (ValueError, KeyError):
+    except (ValueError, KeyError):  # no such name here
         return False
+    return cell.fingerprint != plan.fingerprint
 
 
 def plan_cell(experiment: str, row: str, column: str, budget: str) -> CellPlan:

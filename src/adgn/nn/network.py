@@ -118,8 +118,8 @@ class GraphNetwork(nn.Module):
             `"none"`: the (pooled) states are the outputs.
         dropout: The share of entries dropped, while training, of the first states, and of the last
             where a readout reads them.
-        first_dropout: `"features"`: of the features, before the encoder, in place of the first
-            states. Of sparse features the stored entries are dropped.
+        first_dropout: What the first dropout acts on: `"states"`, what the encoder gives, or
+            `"features"`, what it is given; of sparse features the stored entries are dropped.
         train_recurrent: Whether the weights of the propagation are trained; with `False` they stay
             as initialised. `readout="ridge"` needs `False`.
         fully_adjacent: Whether the readout of nodes is on the complete graph. It takes $O(nd)$
@@ -336,7 +336,7 @@ class GraphNetwork(nn.Module):
                 )
             check_features(x, self.in_channels, like=weight)
             features = sparse_features(x) if nodes is None else feature_rows(x, nodes)
-            if self.drops_features and self.training:
+            if self.drops_features and self.training and self.dropout.p > 0:
                 features = features.with_values(self.dropout(features.value))
             product = features @ encoder.weight.t()
             return product if encoder.bias is None else product + encoder.bias

@@ -41,7 +41,11 @@ class ModelOptions(BaseModel):
         "each; `ridge`: linear, solved in closed form while all else stays as initialised; `none`",
     )
     dropout: float = Field(
-        0.0, ge=0, lt=1, description="share of the first and last states dropped while training"
+        0.0,
+        ge=0,
+        lt=1,
+        description="share of the first states (see `first_dropout`) and of the last ones dropped "
+        "while training",
     )
     first_dropout: Literal["states", "features"] = Field(
         "states",

@@ -29,8 +29,9 @@ def collect(folder: Path, out: Path) -> Collected:
     Cells that hold nothing are not copied. Another one replaces that of the copy where it holds at
     least as much: a whole one more than one with some of its runs, that more than one with settings
     alone. Of two whole ones with different definitions the newer one stays, of equal dates that of
-    `folder`. Cells, rows and experiments that `folder` does not have stay. Whatever was copied
-    first, experiments are in the order of `adgn reproduce --list`.
+    `folder`. Cells and experiments that `folder` does not have stay, and so do rows and columns
+    that hold something or that the table still has. Whatever was copied first, experiments are in
+    the order of `adgn reproduce --list`.
 
     Args:
         folder: A results directory.
@@ -74,14 +75,15 @@ def collect(folder: Path, out: Path) -> Collected:
 def _is_to_replace(source: Path, target: Path, notes: list[str]) -> bool:
     """Whether a cell takes the place of that in the copy; notes what is not a matter of course."""
     new = read_record(source, Cell, ReportError)
+    holds = _content(new) > _content(None)
     if not target.exists():
-        return _content(new) > _content(None)
+        return holds
     old = read_record(target, Cell, ReportError)
     other_definition = new.fingerprint != old.fingerprint and _content(old) > _content(None)
     if other_definition and new.status == old.status == "done":
         replaces = (new.date or "") >= (old.date or "")
     else:
-        replaces = _content(new) >= _content(old)
+        replaces = holds and _content(new) >= _content(old)
     cell = f"{new.experiment} {new.row} {new.column}"
     states = f"{_state(new)} in DIR, {_state(old)} in the copy"
     if other_definition:
@@ -89,7 +91,7 @@ def _is_to_replace(source: Path, target: Path, notes: list[str]) -> bool:
             f"{cell}: measured with different definitions ({states}); "
             f"{'replaced' if replaces else 'the copy stays'}"
         )
-    elif not replaces:
+    elif not replaces and _content(old) > _content(None):
         notes.append(f"{cell}: the copy stays, which holds more ({states})")
     return replaces
 
@@ -121,10 +123,14 @@ def _merge_definition(source: Path, target: Path, old: Outline | None) -> Path:
 def _merged_definition(new: Outline, old: Outline, target: Path) -> Outline:
     cells = [read_record(path, Cell, ReportError) for path in (target / "cells").glob("*.json")]
     usual = EXPERIMENTS.get(new.name)
-    old_rows = [row for row in old.rows if row.key in {cell.row for cell in cells}]
-    old_columns = [column for column in old.columns if column.key in {c.column for c in cells}]
-    rows = _union(new.rows, old_rows, usual.rows if usual else (), attrgetter("key"))
-    columns = _union(new.columns, old_columns, usual.columns if usual else (), attrgetter("key"))
+    usual_rows, usual_columns = (usual.rows, usual.columns) if usual else ((), ())
+    # Those of the copy that hold something, or that the table still has.
+    kept_rows = {row.key for row in usual_rows} | {cell.row for cell in cells}
+    kept_columns = {column.key for column in usual_columns} | {cell.column for cell in cells}
+    old_rows = [row for row in old.rows if row.key in kept_rows]
+    old_columns = [column for column in old.columns if column.key in kept_columns]
+    rows = _union(new.rows, old_rows, usual_rows, attrgetter("key"))
+    columns = _union(new.columns, old_columns, usual_columns, attrgetter("key"))
     places = {(row.key, column.key) for row in rows for column in columns}
     planned = _union(new.cells, old.cells, (), attrgetter("row", "column"))
     constants = {column.dataset for column in columns}

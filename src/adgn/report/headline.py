@@ -15,8 +15,8 @@ def headline_table(table: TableResults) -> str:
 
     A published value stands below the measured one that it is comparable with; a further
     score of the task, such as the trees' normalised accuracy, stands below with its own. A cell
-    with fewer runs than planned says so, a failed one is shown as failed and one that waits as a
-    dash; `table.complete()` has no cells but whole ones and those that wait.
+    with fewer runs than planned or an older definition says so, a failed one is shown as failed and
+    one that waits as a dash; `table.complete()` has no cells but whole ones and those that wait.
 
     Args:
         table: One of the tables that `read_results` gave.
@@ -73,6 +73,8 @@ def _legend(table: TableResults) -> str:
         f"{metric_label(metric)} ({better} is better): {_repeats(table)}; in brackets what the "
         "paper reports; bold the best measured value of each column."
     )
+    if table.outdated:
+        text += " Outdated: measured with another definition than the table has now."
     for extra in extra_scores(table):
         text += f" {extra.title.capitalize()}: {extra.meaning}."
     return escape_markdown(sentence(text))

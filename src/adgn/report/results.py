@@ -42,7 +42,8 @@ def over_runs(cell: Cell, value: Moments | None) -> Moments | None:
 class TableResults:
     """An experiment with its cells; a cell that has not begun is there as `"waiting"`.
 
-    `outdated` are the rows and columns of cells whose definition has changed since.
+    `outdated` are the rows and columns of cells that hold something and whose own definition has
+    changed since they were measured.
     """
 
     experiment: Outline
@@ -194,7 +195,7 @@ def _read_table(folder: Path, name: str) -> TableResults:
         for column in columns
     }
     outdated = frozenset(
-        place for place, cell in found.items() if cell.status != "waiting" and is_outdated(cell)
+        place for place, cell in found.items() if (cell.runs or cell.search) and is_outdated(cell)
     )
     return TableResults(experiment, cells, outdated)
 

@@ -115,6 +115,9 @@ def _states(model: ModelConfig, size: TaskSize) -> float:
     if model.options.get("direction") == "both" and kept > 1.25:  # but for the fused integration
         kept *= 2
     numbers = _FLOAT * entries * (kept * layers + _AT_WORK)
+    if model.options["first_dropout"] == "features" and model.options["dropout"] > 0:
+        # A mask and what is left, of sparse features no larger than they are.
+        numbers += 2 * min(_FLOAT * float(size.nodes) * size.in_channels, size.data)
     return numbers + _EDGE_BYTES * size.edges + _pair_bytes(model.name, size)
 
 

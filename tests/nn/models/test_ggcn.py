@@ -121,6 +121,19 @@ def test_layers_from_features_to_classes(example, num_layers):
     assert_equal_to_dense(model, example)
 
 
+def test_dropped_features_are_dropped_for_both_first_maps():
+    """As in the authors' code: the first R and the first layer see the same features."""
+    model = ggcn(1, encoder="linear", dropout=0.5, first_dropout="features")
+    example = CORNER_CASES["directed"]
+    x = example.features(CHANNELS)
+    torch.manual_seed(0)
+    ours = model(x, example.edge_index, example.weight(torch.float64))
+    torch.manual_seed(0)
+    dropped = torch.nn.functional.dropout(x, 0.5)
+    assert (dropped == 0).any() and (dropped != 0).any()
+    torch.testing.assert_close(ours, dense_ggcn(model, dropped, dense_adjacency(example)))
+
+
 def test_a_larger_directed_graph_with_self_loops_and_a_node_alone():
     generator = torch.Generator().manual_seed(0)
     edge_index = torch.randint(0, 49, (2, 300), generator=generator)

@@ -205,7 +205,8 @@ class ADGN(Model):
         encoder: `"linear"`, `"linear_no_bias"`, `"embedding"` or `"none"`.
         readout: `"linear"`, `"linear_no_bias"`, `"mlp"`, `"ridge"` or `"none"`.
         dropout: The share of entries dropped, while training, of the first and of the last states.
-        first_dropout: `"features"`: of the features in place of the first states.
+        first_dropout: What the first dropout acts on: `"states"`, what the encoder gives, or
+            `"features"`, what it is given.
         train_recurrent: `False` is the randomised variant: only encoder and readout are trained,
             with `readout="ridge"` the readout alone.
         fully_adjacent: Whether the readout of nodes is a last layer on the complete graph.
