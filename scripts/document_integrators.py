@@ -23,7 +23,6 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "integrators.md"
 RESULTS, FIELDS = ROOT / "results" / "integrators.json", ROOT / "results" / "fields.json"
 FIGURE = ROOT / "docs" / "images" / "integrators-error.svg"
-POWERS = range(-8, 1)  # of ten, along the axis of errors
 INK = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
 COLOURS: dict[Any, Any] = {**dict.fromkeys(INK, LIGHT["ink"]), "grid.color": LIGHT["rule"]}
 

@@ -5,6 +5,7 @@ import time
 from datetime import timedelta
 
 import pytest
+from torch import distributed
 from torch._C._distributed_c10d import TCPStore
 
 from adgn._util.processes import Worker
@@ -33,6 +34,13 @@ def test_the_reason_of_one_reaches_all():
     first, second = on_store(2, work)
     assert "rank 1 failed: ValueError: no such file" in str(first)
     assert str(second) == "no such file"
+
+
+def test_ranks_on_gpus_need_nccl(monkeypatch):
+    monkeypatch.setattr(distributed, "is_nccl_available", lambda: False)
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    with pytest.raises(RankError, match="device='cuda': this torch has no NCCL"):
+        ProcessRanks(store, 0, 1, device="cuda")
 
 
 def test_a_rank_that_never_comes():

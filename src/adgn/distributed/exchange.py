@@ -1,6 +1,5 @@
 """Rows that ranks exchange, by `torch.distributed`."""
 
-import torch
 import torch.distributed as dist
 from torch import Tensor
 
@@ -40,11 +39,3 @@ class RowExchange:
         # The rows must live until they are sent.
         received.rows = rows  # type: ignore[attr-defined]
         return received
-
-
-def check_exchange(device: torch.device) -> None:
-    """Raises where this torch cannot exchange rows between processes."""
-    if not dist.is_available():
-        raise RuntimeError("this torch has no torch.distributed; install one that has")
-    if device.type == "cuda" and not dist.is_nccl_available():
-        raise RuntimeError("this torch has no NCCL, which ranks on GPUs need; use device='cpu'")

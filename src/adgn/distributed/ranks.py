@@ -113,6 +113,11 @@ class ProcessRanks(Ranks):
         self.rank, self.size = rank, size
         self.device = torch.device(device)
         if self.device.type == "cuda":
+            if not (joined or dist.is_nccl_available()):
+                raise RankError(
+                    f"device={device!r}: this torch has no NCCL, by which ranks on GPUs exchange; "
+                    "use device='cpu', or a torch that has it"
+                )
             torch.cuda.set_device(self.device)  # what a plain "cuda" means from here on
         self.timeout = timeout
         self.prepare_timeout = prepare_timeout
