@@ -4,7 +4,9 @@ import csv
 import io
 
 import pytest
+from typer.testing import CliRunner
 
+from adgn.cli.app import app
 from adgn.experiments.plan import is_outdated, plan_cell
 from adgn.experiments.records import Cell
 from adgn.report import Results, headline_table, html_page, markdown_report, read_results
@@ -54,6 +56,12 @@ def test_a_cell_of_another_definition_is_marked_wherever_it_is_shown(tmp_path):
     assert dict(cell_view_of(table)["facts"])["outdated"].startswith("its definition has changed")
     lines = csv.DictReader(io.StringIO(csv_table(table)))
     assert [(x["row"], x["column"]) for x in lines if x["outdated"] == "True"] == [(ROW, COLUMN)]
+
+
+def test_the_command_says_how_many_are_outdated(tmp_path):
+    results_with(tmp_path / "results", "of before")
+    printed = CliRunner().invoke(app, ["report", str(tmp_path / "results")]).output
+    assert "1 is outdated: its definition has changed since." in printed
 
 
 def test_a_cell_that_failed_before_anything_was_measured_has_nothing_to_be_outdated(tmp_path):

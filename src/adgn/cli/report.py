@@ -34,7 +34,7 @@ def report(
     """
     # The room brings torch and matplotlib, which --help can do without.
     from adgn.report import collect as collect_files
-    from adgn.report import read_results, read_runs, state_text, write_report
+    from adgn.report import read_results, read_runs, table_state, write_report
 
     if collect is not None:
         if out is not None:
@@ -48,7 +48,7 @@ def report(
     results = read_runs(folder) or read_results(folder)
     written = write_report(results, out or folder / "report")
     for table in results.tables:
-        say(f"{table.experiment.name}: {state_text(table.statuses)}")
+        say(f"{table.experiment.name}: {table_state(table)}")
         for cell in table.cells.values():
             if cell.error is not None:
                 line = f"failed: {cell.row}, {cell.column}: {cell.error.message}"

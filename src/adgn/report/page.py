@@ -72,15 +72,17 @@ def state_text(counts: Mapping[str, int]) -> str:
     return f"{total} cell{'s' if total != 1 else ''}: {', '.join(parts)}."
 
 
+def table_state(table: TableResults) -> str:
+    """How far an experiment is, and how many of its cells are outdated."""
+    old = len(table.outdated)
+    which = "1 is outdated: its" if old == 1 else f"{old} are outdated: their"
+    return state_text(table.statuses) + (f" {which} definition has changed since." if old else "")
+
+
 def progress_text(table: TableResults) -> str:
     """How far an experiment is and how much of it was planned."""
-    budget, old = table.experiment.budget, len(table.outdated)
-    parts = [state_text(table.statuses)]
-    if old:
-        which = "1 is outdated: its" if old == 1 else f"{old} are outdated: their"
-        parts.append(f"{which} definition has changed since.")
-    parts.append(f"{f'Budget {budget.name}: {budget.text}'.rstrip(': .')}.")
-    return " ".join(parts)
+    budget = table.experiment.budget
+    return f"{table_state(table)} {f'Budget {budget.name}: {budget.text}'.rstrip(': .')}."
 
 
 def _facts(results: Results) -> list[tuple[str, str]]:
