@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from adgn.graph.checks import check_choice
-from adgn.nn.base import resolve_activation
+from adgn.nn.base import elu, resolve_activation, softplus
 
 
 @pytest.mark.parametrize(
@@ -72,3 +72,29 @@ def test_a_choice_among_names():
         check_choice("level", "nodes", ("node", "graph"))
     with pytest.raises(ValueError, match=r"level=None is not known.*graph, node"):
         check_choice("level", None, iter(("node", "graph")))
+
+
+@pytest.mark.parametrize(("name", "own"), [("softplus", softplus), ("elu", elu)])
+def test_activations_that_threads_do_not_change_are_torchs(name, own):
+    theirs = getattr(torch.nn.functional, name)
+    x = torch.tensor([-800.0, -20.0, -1.5, 0.0, 1e-9, 0.7, 30.0, 800.0], dtype=torch.float64)
+    x.requires_grad_()
+    results = [(f(x), *torch.autograd.grad(f(x).sum(), x)) for f in (own, theirs)]
+    for mine, other in zip(*results, strict=True):
+        torch.testing.assert_close(mine, other, rtol=1e-8, atol=1e-12)
+    assert torch.autograd.gradcheck(own, x[1:3].detach().requires_grad_())
+
+
+@pytest.mark.parametrize("own", [softplus, elu])
+def test_the_number_of_threads_changes_no_bit_of_them(own):
+    x = torch.randn(100_003, generator=torch.Generator().manual_seed(0))
+    before, found = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            given = x.clone().requires_grad_()
+            value = own(given)
+            found.append((value.detach(), *torch.autograd.grad(value.sum(), given)))
+    finally:
+        torch.set_num_threads(before)
+    assert all(torch.equal(one, two) for one, two in zip(*found, strict=True))

@@ -83,6 +83,7 @@ def test_authors_settings_for_a_graph_come_first_in_its_compact_space():
     first = {key: values[0] for key, values in compact_space("cornell", "ggcn").items()}
     assert first == {
         "model.readout": "none",
+        "model.first_dropout": "features",
         "optimizer.lr": 0.01,
         "optimizer.weight_decay": 1e-3,
         "model.num_layers": 6,

@@ -120,6 +120,27 @@ def scaled(number: Tensor, x: Tensor) -> Tensor:
     return number.expand(x.size(-1)) * x
 
 
+def softplus(x: Tensor) -> Tensor:
+    """`log(1 + exp x)`; torch's own depends, in its last bit, on the number of threads.
+
+    Example:
+        >>> softplus(torch.tensor([0.0]))
+        tensor([0.6931])
+    """
+    size = x.abs()
+    return (x + size) / 2 + torch.log1p(torch.exp(-size))
+
+
+def elu(x: Tensor) -> Tensor:
+    """`x`, below zero `exp x - 1`; torch's own depends, in its last bit, on the number of threads.
+
+    Example:
+        >>> elu(torch.tensor([2.0, -1.0]))
+        tensor([ 2.0000, -0.6321])
+    """
+    return x.relu() + torch.expm1(x.clamp(max=0))
+
+
 def direction_of(module: nn.Module) -> Direction:
     """The direction of the first layer in a module that has one; `"in"` without any.
 

@@ -5,6 +5,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from adgn.graph import GraphOperator
+from adgn.nn.base import softplus
 from adgn.nn.integrators import VectorField
 from adgn.nn.models.continuous import Continuous, ContinuousOptions
 from adgn.nn.network import Model
@@ -35,17 +36,11 @@ class GDEPropagation(Continuous):
         def rate(x: Tensor) -> Tensor:
             read = torch.cat([x, first], dim=-1) if self.controlled else x
             hidden = operator @ nn.functional.linear(read, self.inner.weight)
-            hidden = _softplus(hidden + self.inner.bias)
+            hidden = softplus(hidden + self.inner.bias)
             return operator @ nn.functional.linear(hidden, self.outer.weight) + self.outer.bias
 
         learned = (*self.parameters(), *((first,) if self.controlled else ()))
         return VectorField(own, rate, None, None, learned)
-
-
-def _softplus(x: Tensor) -> Tensor:
-    """log(1 + exp x); torch's own depends, in its last bit, on the number of threads."""
-    size = x.abs()
-    return (x + size) / 2 + torch.log1p(torch.exp(-size))
 
 
 @register_model(

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 import torch
 from pydantic import Field
 from torch import Tensor, nn
-from torch.nn import functional
 
 from adgn.graph import Adjacency, EdgeOperator, Operator, edge_cosine
 from adgn.graph.adjacency import Normalization
-from adgn.nn.base import GraphConvolution, scaled
+from adgn.nn.base import GraphConvolution, elu, scaled, softplus
 from adgn.nn.models.diffusion import DiffusionOptions
 from adgn.nn.network import Model
 from adgn.nn.registry import register_model
@@ -109,11 +108,11 @@ class GGCNLayer(nn.Module):
         """The next states."""
         z = self.lin(x)
         cosine = edge_cosine(links.operator, z)
-        numbers = functional.softplus(self.scale) * self.signs.softmax(0)
+        numbers = softplus(self.scale) * self.signs.softmax(0)
         # Two columns, each with its number: their gradients are sums over columns, which torch does
         # alike on any number of threads.
         signed = torch.stack([cosine.relu(), -(-cosine).relu()], 1)
-        weight = functional.softplus((links.terms * self.correction).sum(1))
+        weight = softplus((links.terms * self.correction).sum(1))
         value = links.share * weight * (signed * numbers[:2]).sum(1)
         heard: Tensor = links.operator.with_values(value) @ z
         return heard + scaled(numbers[2], z)
@@ -166,10 +165,10 @@ class GGCNPropagation(GraphConvolution, nn.Module):
             begin, x = torch.split(x, self.parts, dim=-1)
         else:
             begin = self.first(x)
-        collected = functional.elu(begin)
+        collected = elu(begin)
         h: Tensor = self.layers[0](x, links)
         for layer, share in zip(self.layers[1:], self.shares, strict=False):
-            h = self.dropout(functional.elu(h))
+            h = self.dropout(elu(h))
             collected = torch.add(collected, h, alpha=share)
             h = layer(collected, links)
         return h
