@@ -57,7 +57,7 @@ LAPTOP_TREE_PASSES = {2: 20_000, 3: 3000, 4: 2000, 5: 1000, 6: 400, 7: 200, 8: 1
 # the same reckoning it had 128 units at radius 5 and 7, 86 at 6 and 8: that would take too long.
 LAPTOP_TREE_UNITS_AT_4 = 86
 
-# Seconds of an epoch: the medians of all 23 rows, of their final runs on one core beside other work.
+# Seconds of an epoch: medians of all 23 rows, of final runs on one core beside other work.
 HETEROPHILY_EPOCHS: Mapping[str, float] = {
     "chameleon": 0.031,
     "squirrel": 0.085,
