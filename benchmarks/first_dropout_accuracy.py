@@ -8,12 +8,11 @@ dropout of the first states. Its own runs are kept beside. Results are kept afte
 second call does what is missing, and again what was measured anew since then.
 """
 
-from typing import Any
-
-from kept_runs import RESULTS, arguments_of, cell_config, cell_jobs, do_missing, trained
+from kept_runs import measure_cells
 
 from adgn.experiments.records import Cell
-from adgn.training import TrainConfig, resolve_config
+
+CHANGE = {"model": {"first_dropout": "states"}}
 
 
 def drops_features(title: str, cell: Cell) -> bool:
@@ -22,16 +21,7 @@ def drops_features(title: str, cell: Cell) -> bool:
     return settings.get("model.first_dropout") == "features" and settings["model.dropout"] > 0
 
 
-def config(**job: Any) -> TrainConfig:
-    """The configuration of one training."""
-    return resolve_config(cell_config(**job), {"model": {"first_dropout": "states"}})
-
-
 if __name__ == "__main__":
-    chosen = arguments_of(__doc__, "first-dropout-accuracy.json", "chameleon,squirrel", 10)
-    do_missing(
-        chosen.out,
-        cell_jobs(chosen.only, chosen.splits, RESULTS / "reproduction", drops_features),
-        lambda **job: trained(config(**job)),
-        known_by=("row", "task", "seed", "split"),
+    measure_cells(
+        __doc__, "first-dropout-accuracy.json", "chameleon,squirrel", drops_features, CHANGE
     )

@@ -17,7 +17,7 @@ from adgn.experiments.records import Cell
 from adgn.report import read_results
 from adgn.selection import Run
 from adgn.selection.replicate import read_scores
-from adgn.training import TrainConfig, shared_data, train
+from adgn.training import TrainConfig, resolve_config, shared_data, train
 
 TABLE = "heterophily"
 RESULTS = Path(__file__).resolve().parents[1] / "results"
@@ -68,9 +68,23 @@ def cell_jobs(
             }
 
 
-def cell_config(row: str, task: str, seed: int, split: int, settings: Any, **_: Any) -> TrainConfig:
-    """The configuration of such a run."""
-    return plan_cell(TABLE, row, task, "laptop").config(settings, Run(seed, split))
+def cell_config(job: Mapping[str, Any], change: Mapping[str, Any]) -> TrainConfig:
+    """The configuration of such a run with a change, by section."""
+    plan = plan_cell(TABLE, job["row"], job["task"], "laptop")
+    return resolve_config(plan.config(job["settings"], Run(job["seed"], job["split"])), change)
+
+
+def measure_cells(
+    about: str, out: str, only: str, wanted: Callable[[str, Cell], bool], change: Mapping[str, Any]
+) -> None:
+    """Trains the wanted cells' runs again, with a change; `about` and `only` as `arguments_of`."""
+    chosen = arguments_of(about, out, only, 10)
+    do_missing(
+        chosen.out,
+        cell_jobs(chosen.only, chosen.splits, RESULTS / "reproduction", wanted),
+        lambda **job: trained(cell_config(job, change)),
+        known_by=("row", "task", "seed", "split"),
+    )
 
 
 def trained(config: TrainConfig) -> dict[str, Any]:

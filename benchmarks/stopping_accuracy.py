@@ -9,13 +9,12 @@ beside. Results are kept after every run, and a second call does what is missing
 measured anew since then.
 """
 
-from typing import Any
-
-from kept_runs import RESULTS, arguments_of, cell_config, cell_jobs, do_missing, trained
+from kept_runs import measure_cells
 
 from adgn.experiments.records import Cell
 from adgn.tasks.protocols import published_protocol
-from adgn.training import TrainConfig, resolve_config
+
+CHANGE = {"stopping": {"monitor": "loss"}}
 
 
 def stopped_by_loss(title: str, cell: Cell) -> bool:
@@ -26,16 +25,5 @@ def stopped_by_loss(title: str, cell: Cell) -> bool:
     return stopping is not None and stopping.monitor == "loss"
 
 
-def config(**job: Any) -> TrainConfig:
-    """The configuration of one training."""
-    return resolve_config(cell_config(**job), {"stopping": {"monitor": "loss"}})
-
-
 if __name__ == "__main__":
-    chosen = arguments_of(__doc__, "stopping-accuracy.json", "chameleon,texas", 10)
-    do_missing(
-        chosen.out,
-        cell_jobs(chosen.only, chosen.splits, RESULTS / "reproduction", stopped_by_loss),
-        lambda **job: trained(config(**job)),
-        known_by=("row", "task", "seed", "split"),
-    )
+    measure_cells(__doc__, "stopping-accuracy.json", "chameleon,texas", stopped_by_loss, CHANGE)

@@ -75,7 +75,7 @@ def test_cells_whose_published_runs_were_ended_by_the_loss(script):
     assert {"gcn", "gat"} <= rows
     assert not rows & {"h2gcn", "graphsage", "adgn-sum", "fa"}  # not known, or by the accuracy
     assert {job["split"] for job in jobs} == {0, 1}
-    config = stopping.config(**jobs[0])
+    config = script("kept_runs").cell_config(jobs[0], stopping.CHANGE)
     assert (config.stopping.monitor, config.task.split) == ("loss", 0)
 
 
@@ -100,7 +100,8 @@ def test_cells_that_drop_features_are_trained_without_that(script):
         cell = Cell(format=1, status="done", settings=settings, **names)
         assert first.drops_features("GGCN", cell) == wanted
     settings = {"model.first_dropout": "features", "model.dropout": 0.3}
-    config = first.config(row="ggcn", task="texas", seed=0, split=1, settings=settings, in_table=1)
+    job = {"row": "ggcn", "task": "texas", "seed": 0, "split": 1, "settings": settings}
+    config = script("kept_runs").cell_config(job, first.CHANGE)
     assert config.model.options["first_dropout"] == "states"
     assert (config.model.options["dropout"], config.task.split) == (0.3, 1)
 
