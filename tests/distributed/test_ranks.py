@@ -24,6 +24,26 @@ def test_ranks_that_agree_and_ranks_that_differ():
         )
 
 
+def test_a_rank_that_is_late_finds_the_difference_by_itself(monkeypatch):
+    """Rank 0 misses what rank 2 says until rank 1 has failed over it."""
+    look, missed = ProcessRanks._get, []
+
+    def late(ranks, key, rank):
+        if (ranks.rank, key, rank) == (0, "facts1", 2) and not missed:
+            missed.append(key)
+            while look(ranks, "failed", 1) is None:
+                time.sleep(0.01)
+            return None
+        return look(ranks, key, rank)
+
+    monkeypatch.setattr(ProcessRanks, "_get", late)
+    found = on_store(3, lambda ranks: ranks.agree({"data": "b" if ranks.rank == 2 else "a"}))
+    assert missed
+    assert {str(error).partition(";")[0] for error in found} == {
+        "ranks differ in data: rank 0 has a, rank 2 b"
+    }
+
+
 def test_the_reason_of_one_reaches_all():
     def work(ranks):
         with ranks.reporting_errors():

@@ -291,11 +291,13 @@ class ProcessRanks(Ranks):
         started = time.monotonic()
         while True:
             try:
+                # Asked first: who failed over what all have said leaves its reason after it, and
+                # this rank is then to find the same by itself.
+                reason = self._known_reason()
                 found = [self._get(key, rank) for rank in range(self.size)]
                 missing = [rank for rank, text in enumerate(found) if text is None]
                 if not missing:
                     return [text for text in found if text is not None]
-                reason = self._known_reason()
                 heartbeats.update(missing)
                 silent = heartbeats.longest_silent(missing)
                 unchanged = heartbeats.longest_unchanged(missing)
