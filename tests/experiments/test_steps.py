@@ -76,6 +76,10 @@ def test_a_search_by_halving_goes_on_after_a_stop(tmp_path, monkeypatch):
     _, calm = done(tmp_path / "calm", *names, step=0)
     assert calm.search.trials == 6
     assert calm.search.how.endswith("halving: 6 to 1 epoch, 3 to 2 epochs")
+    assert calm.search.rungs == ("1 epoch", "2 epochs")
+    assert (calm.search.metric, calm.search.compared_on) == ("log10_mse_paper", "val")
+    assert [len(tried.scores) for tried in calm.search.configurations] == [2] * 3 + [1] * 3
+    assert calm.search.configurations[0].settings.items() <= calm.settings.items()
     stop, trained, train_to = threading.Event(), [], objective.train_to
 
     def stopped_in_the_second_rung(epochs, *arguments):
@@ -92,6 +96,7 @@ def test_a_search_by_halving_goes_on_after_a_stop(tmp_path, monkeypatch):
     assert trained == [1] * 6 + [2] * 4  # one of them was begun twice
     assert cell.settings == calm.settings
     assert cell.search.how == calm.search.how
+    assert cell.search.configurations == calm.search.configurations
 
 
 @pytest.mark.parametrize(("epochs", "trained"), [(None, ["95"]), (1, ["41", "95"])])

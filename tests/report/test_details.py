@@ -2,6 +2,7 @@ import csv
 import io
 from dataclasses import replace
 
+from adgn.experiments.records import Tried
 from adgn.report.csvfile import csv_table
 from adgn.report.details import cell_view
 
@@ -54,6 +55,38 @@ def test_a_cell_tells_how_its_published_value_was_measured(sample):
 def test_settings_of_a_split(sample):
     found = view(sample.tables[2], "mlp", "texas")
     assert ("Selected settings, split 0", [("model.num_layers", "4")]) in found["groups"]
+
+
+def test_a_cell_tells_what_its_search_compared(sample):
+    table = sample.tables[0]
+    cell = table.cells["gcn", "sssp"]
+    assert view(table, "gcn", "sssp")["tried"] == []  # it was not kept
+    tried = [
+        {"settings": {"model.epsilon": 0.1}, "scores": [0.9, -0.25], "state": "complete"},
+        {"settings": {"model.epsilon": 1.0}, "scores": [0.8, None], "state": "failed"},
+        {"settings": {"model.epsilon": 0.01}, "scores": [1.25], "state": "complete"},
+    ]
+    told = {
+        "metric": "log10_mse_paper",
+        "compared_on": "val",
+        "rungs": ("50 epochs", "450 epochs"),
+        "configurations": tuple(Tried(**one) for one in tried),
+    }
+    search = cell.search.model_copy(update=told)
+    cells = {**table.cells, ("gcn", "sssp"): cell.model_copy(update={"search": search})}
+    found = view(replace(table, cells=cells), "gcn", "sssp")
+    assert found["tried_by"] == "Configurations of the search, by validation log10_mse_paper"
+    assert found["tried"] == [
+        ["rank", "model.epsilon", "after 50 epochs", "after 450 epochs"],
+        ["1", "0.1", "0.900", "−0.250"],
+        ["2", "1.0", "0.800", "failed"],
+        ["3", "0.01", "1.250", "–"],
+    ]
+    whole = search.model_copy(update={"rungs": (), "configurations": (Tried(**tried[2]),)})
+    cells = {**table.cells, ("gcn", "sssp"): cell.model_copy(update={"search": whole})}
+    heading, line = view(replace(table, cells=cells), "gcn", "sssp")["tried"]
+    assert heading == ["rank", "model.epsilon", "log10 of the mean squared error"]
+    assert line == ["1", "0.01", "1.250"]
 
 
 def test_summaries(sample):

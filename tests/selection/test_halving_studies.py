@@ -17,6 +17,7 @@ from adgn.selection import (
     select,
     worker,
 )
+from adgn.selection.definition import params_key
 from adgn.selection.halving import Entry, Rung, planned_epochs
 from adgn.selection.study import kind, rung_of, trial_entry
 from adgn.training import Callback, DivergedError, RunDirectory, train
@@ -259,3 +260,18 @@ def test_selection_json_says_how_it_was_searched(calm):
     record = json.loads((calm[1].folder / "selection.json").read_text())
     assert record["prune"] == "halving"
     assert [(r["epochs"], r["runs"]) for r in record["rungs"]] == [r[:2] for r in RUNGS]
+
+
+def test_selection_json_has_every_configuration_with_its_score_after_each_rung(calm):
+    scores, result, _ = calm
+    told = json.loads((result.folder / "selection.json").read_text())["configurations"]
+    assert told[0]["settings"] == result.settings
+    assert [len(one["scores"]) for one in told] == [4] * 3 + [1] * 5
+    by_key = {params_key(one["settings"], LONG["space"]): one["scores"] for one in told}
+    assert by_key == {
+        key: [scores[Entry(key, rung)][0] for rung in range(4) if Entry(key, rung) in scores]
+        for key in {entry.key for entry in scores}
+    }
+    last = [one["scores"][-1] for one in told]
+    assert last[:3] == sorted(last[:3])
+    assert last[3:] == sorted(last[3:])

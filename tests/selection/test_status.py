@@ -5,7 +5,7 @@ from optuna.distributions import CategoricalDistribution
 from adgn.selection import Protocol, StudyDefinition, StudyFolder, select, study_status
 from adgn.selection.definition import params_key
 from adgn.selection.halving import Rung
-from adgn.selection.status import ranked
+from adgn.selection.status import compared_configurations, ranked
 from adgn.training import resolve_config
 from tests.selection.studies import SPACE, Nowhere
 
@@ -32,6 +32,41 @@ def test_the_best_come_first(tiny):
     scores = [trial.value for trial in ranked(study.get_trials(), definition)]
     assert scores == sorted(scores)
     assert len(scores) == 4
+
+
+def test_configurations_that_fail_or_are_stopped_are_told(tiny):
+    space = {**SPACE, "optimizer.lr": [0.1, 1e30]}
+    select(**{**tiny, "space": space})
+    told = compared_configurations(*StudyFolder("tiny", tiny["folder"]).open())
+    assert [one["state"] for one in told] == ["complete"] * 2 + ["failed"] * 2
+    assert [one["settings"]["optimizer.lr"] for one in told] == [0.1] * 2 + [1e30] * 2
+    assert told[0]["scores"] < told[1]["scores"]
+    assert told[2]["scores"] == told[3]["scores"] == [None]
+
+
+def test_a_pruned_configuration_has_its_last_score():
+    about = StudyDefinition(
+        settings=resolve_config("graph-transfer").model_dump(mode="json"),
+        space_name="own",
+        space={"optimizer.lr": [0.1, 0.01], "model.num_layers": [3]},
+        protocol=Protocol(seeds=(0, 1, 2, 3)),
+        prune="asha",
+    )
+    study = optuna.create_study()
+    for rate, state in ((0.1, "PRUNED"), (0.01, "COMPLETE")):
+        study.add_trial(
+            optuna.trial.create_trial(
+                state=optuna.trial.TrialState[state],
+                value=0.5 if state == "COMPLETE" else None,
+                params={"optimizer.lr": rate, "model.num_layers": 3},
+                distributions={k: CategoricalDistribution(v) for k, v in about.space.items()},
+                intermediate_values={1: 0.9, 3: 0.7},
+            )
+        )
+    assert compared_configurations(study, about) == [
+        {"settings": {"optimizer.lr": 0.01}, "scores": [0.5], "state": "complete"},
+        {"settings": {"optimizer.lr": 0.1}, "scores": [0.7], "state": "pruned"},
+    ]
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])

@@ -76,14 +76,30 @@ class RunRecord(_Record):
     seconds: float | None = None
 
 
+class Tried(_Record):
+    """A configuration of a search: what sets it apart, its score after each rung, its end."""
+
+    settings: dict[str, Any]
+    scores: tuple[Number, ...] = ()
+    state: Literal["complete", "pruned", "failed"]
+
+
 class SearchRecord(_Record):
-    """How a cell's settings were found."""
+    """How a cell's settings were found.
+
+    `configurations` are those that were tried, the best first, with their scores by
+    `metric` on the split `compared_on`; with halving one after each of `rungs`.
+    """
 
     space: dict[str, Any] = {}
     trials: int | None = None
     failed: int | None = None
     how: str = ""
     seconds: float | None = None
+    metric: str | None = None
+    compared_on: str | None = None
+    rungs: tuple[str, ...] = ()
+    configurations: tuple[Tried, ...] = ()
 
 
 class Curve(_Record):

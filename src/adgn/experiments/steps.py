@@ -18,7 +18,15 @@ import torch
 from adgn._util.environment import environment, load_average
 from adgn.experiments.budgets import SEARCH_SEED, Search
 from adgn.experiments.plan import CellPlan, plan_cell
-from adgn.experiments.records import Cell, Curve, Failure, Moments, RunRecord, SearchRecord
+from adgn.experiments.records import (
+    Cell,
+    Curve,
+    Failure,
+    Moments,
+    RunRecord,
+    SearchRecord,
+    Tried,
+)
 from adgn.experiments.results import ResultsDirectory
 from adgn.selection import Run, SelectionResult, grid_size, protocol_of, select
 from adgn.selection.errors import ExecutorError, StorageError
@@ -204,6 +212,11 @@ def _search_record(plan: CellPlan, result: SelectionResult, how: str) -> SearchR
         failed=result.counts["failed"],
         how=how,
         seconds=result.record["trial_seconds"],
+        metric=result.metric,
+        compared_on=result.record["compared_on"],
+        rungs=tuple(str(Rung(**rung)) for rung in result.record["rungs"]),
+        # A record that was written before they were kept has none.
+        configurations=tuple(Tried(**one) for one in result.record.get("configurations", ())),
     )
 
 

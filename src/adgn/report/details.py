@@ -7,10 +7,11 @@ from typing import Any
 from adgn.experiments.records import Cell, Column, Row
 from adgn.report.extra_scores import extra_scores, measured_extra, published_extra
 from adgn.report.grid import cell_entry, difference_to_published, repeats_label, repeats_text
-from adgn.report.numbers import ABSENT, NumberFormat, duration, number_format
+from adgn.report.numbers import ABSENT, NumberFormat, duration, metric_label, number_format
 from adgn.report.results import TableResults
 
 OUTDATED = "its definition has changed since; adgn reproduce measures it anew"
+SPLIT_NAMES = {"train": "train", "val": "validation", "test": "test"}
 Pairs = list[tuple[str, str]]
 
 
@@ -32,6 +33,8 @@ def cell_view(table: TableResults, row: Row, column: Column) -> dict[str, Any]:
         "summary": _summary(table, cell),
         "facts": _facts(table, cell),
         "runs": _runs(table, cell),
+        "tried": _tried(table, cell),
+        "tried_by": _tried_by(cell),
         "groups": [(title, pairs) for title, pairs in groups if pairs],
     }
 
@@ -83,9 +86,12 @@ def _runs(table: TableResults, cell: Cell) -> list[list[str]]:
     """A table of the runs, its heading first."""
     metric = table.experiment.metric
     form = number_format(metric.unit)
-    names = {"train": "train", "val": "validation", "test": "test"}
-    splits = [s for s in names if any(metric.name in r.scores.get(s, {}) for r in cell.runs)]
-    lines = [["seed", "split", *(names[s] for s in splits), "best epoch", "epochs", "time"]]
+    has = {
+        split for run in cell.runs for split, scores in run.scores.items() if metric.name in scores
+    }
+    splits = [split for split in SPLIT_NAMES if split in has]
+    heading = [SPLIT_NAMES[split] for split in splits]
+    lines = [["seed", "split", *heading, "best epoch", "epochs", "time"]]
     for run in cell.runs:
         found = [run.scores.get(split, {}) for split in splits]
         scores = [form.plain(s[metric.name]) if metric.name in s else ABSENT for s in found]
@@ -94,6 +100,37 @@ def _runs(table: TableResults, cell: Cell) -> list[list[str]]:
         )
         lines.append([seed, split, *scores, best, epochs, duration(run.seconds)])
     return lines
+
+
+def _tried(table: TableResults, cell: Cell) -> list[list[str]]:
+    """A table of the configurations of the search, its heading first; empty where none is known."""
+    search = cell.search
+    if search is None or not search.configurations:
+        return []
+    metric = table.experiment.metric
+    same = search.metric == metric.name
+    form = number_format(metric.unit if same else "")
+    label = metric_label(metric) if same else search.metric or ""
+    rungs = search.rungs or (label,)
+    names = list(search.configurations[0].settings)
+    lines = [["rank", *names, *(f"after {rung}" if search.rungs else rung for rung in rungs)]]
+    for rank, tried in enumerate(search.configurations, start=1):
+        failed = ["failed"] if tried.state == "failed" else []
+        reached = len(tried.scores) - len(failed)
+        scores = [form.plain(score) for score in tried.scores[:reached]] + failed
+        missing = [ABSENT] * (len(rungs) - len(scores))
+        settings = [_value(tried.settings.get(name)) for name in names]
+        lines.append([str(rank), *settings, *scores, *missing])
+    return lines
+
+
+def _tried_by(cell: Cell) -> str:
+    """What the configurations of a search were compared by."""
+    search = cell.search
+    if search is None or search.metric is None:
+        return ""
+    split = SPLIT_NAMES.get(search.compared_on or "", search.compared_on or "")
+    return f"Configurations of the search, by {split} {search.metric}"
 
 
 def _search(cell: Cell) -> Pairs:

@@ -19,7 +19,13 @@ from adgn.selection.errors import SelectionError
 from adgn.selection.objective import group_mean, trial_scores
 from adgn.selection.protocols import Run, Summary
 from adgn.selection.replicate import read_scores, replicate, with_restart
-from adgn.selection.status import ranked, spent_seconds, study_status, tie_break
+from adgn.selection.status import (
+    compared_configurations,
+    ranked,
+    spent_seconds,
+    study_status,
+    tie_break,
+)
 from adgn.selection.study import kinds, rung_of, trial_key, trial_params
 from adgn.training import ConfigError, evaluate, shared_data, to_toml
 from adgn.training.checkpoint import RUN_AGAIN, write_atomically
@@ -139,6 +145,7 @@ def conclude(
         "rule": _rule(definition),
         **spent,
         "selected_trials": selected,
+        "configurations": compared_configurations(study, definition),
         "settings": best,
         "settings_by_split": {
             str(split): trial_params(trial) for split, trial in chosen.items() if split is not None

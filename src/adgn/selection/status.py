@@ -8,6 +8,7 @@ from typing import Any
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
+from adgn._util.files import finite_or_none
 from adgn.selection.definition import StudyDefinition
 from adgn.selection.halving import planned_counts, planned_epochs
 from adgn.selection.study import (
@@ -161,6 +162,39 @@ def ranked(trials: list[FrozenTrial], definition: StudyDefinition) -> list[Froze
             highest[entry.key] = trial
     chosen = list(highest.values()) if definition.rungs else complete
     return sorted(chosen, key=lambda t: (-rung_of(t), sign * _value(t), *tie_break(t, definition)))
+
+
+def compared_configurations(study: Study, definition: StudyDefinition) -> list[dict[str, Any]]:
+    """Every configuration that was tried, in the order of `ranked`, then those without a score.
+
+    Each with what sets it apart from the others (`"settings"`), its score after each rung that it
+    reached, one without rungs (`"scores"`; of a pruned one the last that was reported, `None` where
+    it failed), and what became of it at last (`"state"`).
+    """
+    trials = study.get_trials(deepcopy=False)
+    varied = [key for key, values in definition.space.items() if len(values) > 1]
+    found: dict[str, list[tuple[FrozenTrial, str]]] = {}
+    for trial, what in kinds(trials, definition):
+        entry = trial_entry(trial, definition)
+        over = what in ("complete", "pruned", "failed") and "answered_from" not in trial.user_attrs
+        if entry is not None and over:
+            found.setdefault(entry.key, []).append((trial, what))
+    first = [trial_key(trial, definition) or "" for trial in ranked(trials, definition)]
+    told = []
+    for key in dict.fromkeys([*first, *found]):
+        by_rung = sorted(found[key], key=lambda pair: (rung_of(pair[0]), pair[0].number))
+        params = trial_params(by_rung[-1][0])
+        scores = [finite_or_none(_reported(trial)) for trial, _ in by_rung]
+        settings = {name: params[name] for name in varied}
+        told.append({"settings": settings, "scores": scores, "state": by_rung[-1][1]})
+    return told
+
+
+def _reported(trial: FrozenTrial) -> float | None:
+    """The score of a trial, of a pruned one the last before it ended."""
+    if trial.state == TrialState.PRUNED and trial.intermediate_values:
+        return trial.intermediate_values[max(trial.intermediate_values)]
+    return trial.value if trial.state == TrialState.COMPLETE else None
 
 
 def tie_break(trial: FrozenTrial, definition: StudyDefinition) -> tuple[str, int]:
