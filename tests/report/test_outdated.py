@@ -2,18 +2,23 @@
 
 import csv
 import io
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
 
 from adgn.cli.app import app
+from adgn.experiments.outline import outline
 from adgn.experiments.plan import is_outdated, plan_cell
-from adgn.experiments.records import Cell
+from adgn.experiments.records import Cell, SearchRecord
+from adgn.experiments.results import ResultsDirectory
+from adgn.experiments.tables import find_experiment
 from adgn.report import Results, headline_table, html_page, markdown_report, read_results
 from adgn.report.csvfile import csv_table
 from adgn.report.details import cell_view
 from adgn.report.grid import grids
 from adgn.report.latex import latex_grid
+from adgn.report.verdict import verdict
 from tests.report.sample import build_results, cell, measured, property_table
 
 ROW, COLUMN = "gcn", "sssp"
@@ -81,6 +86,69 @@ def test_the_page_and_latex_say_it_too(tmp_path):
     results = Results(tmp_path, None, "laptop", (table,))
     assert "4, outdated" in html_page(results)
     assert any("4, outdated" in latex_grid(grid) for grid in grids(table))
+
+
+def test_a_cell_whose_settings_were_selected_anew_is_outdated(tmp_path):
+    """A cell of the figure over the depth has the settings of a cell of the table."""
+    names = {"user": ("depth", "gcn", "photo-5"), "source": ("benchmarks", "gcn", "photo")}
+    plans = {which: plan_cell(*place, "laptop") for which, place in names.items()}
+
+    def outdated(selected, used=0.01, **changes):
+        found = {"search": SearchRecord(), "settings": {"optimizer.lr": used}}
+        user = plans["user"].new_cell().model_copy(update=found)
+        chosen = {"optimizer.lr": selected, "model.num_layers": 2}
+        source = plans["source"].new_cell().model_copy(update={"settings": chosen, **changes})
+        return is_outdated(user, {names["source"]: source})
+
+    assert not outdated(selected=0.01)  # the depth is the figure's own
+    assert outdated(selected=0.003)
+    assert outdated(selected=0.01, fingerprint="of before")
+    assert not outdated(selected=0.003, settings={})  # nothing was selected
+
+
+def test_tables_are_read_together(tmp_path):
+    """The source's settings come from another table of the same folder."""
+    results = ResultsDirectory(tmp_path)
+    results.open("laptop")
+    for name in ("benchmarks", "depth"):
+        results.write_outline(outline(find_experiment(name), "laptop", {"gcn"}, {}))
+    results.add_experiments("laptop", ["benchmarks", "depth"])
+    for place, rate in (("benchmarks", 0.003), ("depth", 0.01)):
+        plan = plan_cell(place, "gcn", "photo" if place == "benchmarks" else "photo-5", "laptop")
+        told = {"search": SearchRecord(), "settings": {"optimizer.lr": rate}}
+        results.write_cell(plan, plan.new_cell().model_copy(update=told))
+    of_benchmarks, of_depth = read_results(tmp_path).tables
+    assert not of_benchmarks.outdated
+    assert of_depth.outdated == {("gcn", "photo-5")}
+
+
+def test_outdated_cells_do_not_count_in_comparisons(tmp_path):
+    """The best value of a column, what is said of it, and how many cells agree with the paper."""
+
+    def table():
+        definition, _ = property_table()
+        published = {"mean": 0.8, "std": 0.01, "row": "GCN", "column": "Eccentricity"}
+        told = {"published": published}
+        old = measured(definition, "gcn", COLUMN, 0.2, 0.01, **told) | {"fingerprint": "of before"}
+        found = [old]
+        for row, score in (("gat", 0.7), ("gin", 0.8)):
+            now = plan_cell("property", row, COLUMN, "laptop").fingerprint
+            found.append(measured(definition, row, COLUMN, score, 0.01, **told))
+            found[-1]["fingerprint"] = now
+        return definition, found
+
+    (found,) = read_results(build_results(tmp_path, [table])).tables
+    said = verdict(found)
+    assert "Lowest log10 of the mean squared error: GAT on sssp (0.700)." in said
+    assert "1 of 2 cells agree with the paper" in said
+    assert "farthest is GAT on sssp, −0.100" in said
+    (grid,) = grids(found)
+    best = {
+        line.label for block in grid.blocks for line in block if any(e.best for e in line.entries)
+    }
+    assert best == {"GAT"}
+    alone = replace(found, outdated=frozenset(found.cells))
+    assert verdict(alone).startswith("All that was measured is outdated.")
 
 
 def cell_view_of(table):

@@ -160,6 +160,11 @@ class CellPlan:
             return usual
         return None if epoch is None else usual + epochs * epoch
 
+    def taken_over(self, source: Cell | None) -> dict[str, Any]:
+        """The settings that it takes over from the cell of `settings_source`."""
+        settings = {} if source is None else source.settings
+        return {key: value for key, value in settings.items() if key not in self.fixed}
+
     def published(self) -> Published | None:
         """The paper's number."""
         return self.experiment.published(self.row, self.column, self.base)
@@ -231,10 +236,12 @@ def planned_columns(experiment: Experiment, budget: Budget) -> tuple[Column, ...
     )
 
 
-def is_outdated(cell: Cell) -> bool:
-    """Whether a cell was measured with another definition of its own than it has now.
+def is_outdated(cell: Cell, cells: Mapping[tuple[str, str, str], Cell] | None = None) -> bool:
+    """Whether a cell was measured with another definition than it has now.
 
     Of a cell without a fingerprint, or of a table that is not known here, nothing can be told.
+    `cells`, by experiment, row and column, are those that it may have taken its settings over from:
+    where that one is outdated or has other settings now, so is this one.
     """
     if cell.fingerprint is None:
         return False
@@ -242,7 +249,15 @@ def is_outdated(cell: Cell) -> bool:
         plan = plan_cell(cell.experiment, cell.row, cell.column, cell.budget)
     except (ValueError, KeyError):  # no such name here
         return False
-    return cell.fingerprint != plan.fingerprint
+    if cell.fingerprint != plan.fingerprint:
+        return True
+    source = plan.settings_source
+    if source is None or cell.search is None or cells is None:
+        return False
+    selected = cells.get((source.experiment.name, source.row.key, source.column.key))
+    if selected is None or not selected.settings:
+        return False
+    return is_outdated(selected) or cell.settings != plan.taken_over(selected)
 
 
 def plan_cell(experiment: str, row: str, column: str, budget: str) -> CellPlan:

@@ -118,8 +118,9 @@ class ResultsDirectory:
         cell, where = self.cell(source), source.experiment.name
         if cell is None or not cell.settings:
             return {}, f"no search, and nothing selected in {where}: the protocol's defaults"
-        settings = {key: value for key, value in cell.settings.items() if key not in plan.fixed}
-        return settings, f"no search: as selected in {where} ({plan.row.key}, {source.column.key})"
+        return plan.taken_over(
+            cell
+        ), f"no search: as selected in {where} ({plan.row.key}, {source.column.key})"
 
     def settings_outdated(self, plan: CellPlan, cell: Cell, *, source_searches: bool) -> bool:
         """Whether a cell was measured with other settings than it would take over now."""

@@ -250,12 +250,8 @@ def cell_entry(form: NumberFormat, cell: Cell, value: Moments | None, best: bool
 def _best(table: TableResults, column: Column) -> frozenset[str]:
     """The rows with the best value of a column; ties as they are shown count alike."""
     metric = table.experiment.metric
-    means: dict[str, float] = {}
-    for row in table.experiment.rows:
-        cell = table.cells[row.key, column.key]
-        score = table.score(cell)
-        if cell.status != "failed" and score is not None and score.mean is not None:
-            means[row.key] = score.mean
+    found = {row.key: table.compared(row, column) for row in table.experiment.rows}
+    means = {key: mean for key, mean in found.items() if mean is not None}
     if len(means) < 2:  # best of one says nothing
         return frozenset()
     shown = number_format(metric.unit).plain

@@ -14,6 +14,7 @@ from adgn.experiments.records import (
     Moments,
     Outline,
     Planned,
+    Row,
     read_record,
 )
 
@@ -42,8 +43,8 @@ def over_runs(cell: Cell, value: Moments | None) -> Moments | None:
 class TableResults:
     """An experiment with its cells; a cell that has not begun is there as `"waiting"`.
 
-    `outdated` are the rows and columns of cells that hold something and whose own definition has
-    changed since they were measured.
+    `outdated` are the rows and columns of cells that hold something and whose definition has
+    changed since they were measured, or the settings that they took over from another table.
     """
 
     experiment: Outline
@@ -76,6 +77,13 @@ class TableResults:
         if self.experiment.kind == "seconds":
             return cell.seconds_per_epoch or cell.score
         return over_runs(cell, cell.score)
+
+    def compared(self, row: Row, column: Column) -> float | None:
+        """The mean of a cell where it counts in comparisons: none of failed or outdated cells."""
+        cell = self.cells[row.key, column.key]
+        score = self.score(cell)
+        counts = cell.status != "failed" and not self.is_outdated(cell) and score is not None
+        return score.mean if counts and score is not None else None
 
     def is_outdated(self, cell: Cell) -> bool:
         """Whether the definition of a cell has changed since it was measured."""
@@ -145,8 +153,24 @@ def read_results(folder: Path) -> Results:
             + (f", such as {place}" if place else ", or for a report one with finished runs")
         )
     head = read_record(folder / "reproduction.json", Head, ReportError)
-    tables = tuple(_read_table(folder / name, name) for name in head.experiments)
-    return Results(folder, head.adgn, head.budget, tables)
+    tables = [_read_table(folder / name, name) for name in head.experiments]
+    cells = {
+        (table.experiment.name, *place): cell
+        for table in tables
+        for place, cell in table.cells.items()
+    }
+    marked = (replace(table, outdated=_outdated(table, cells)) for table in tables)
+    return Results(folder, head.adgn, head.budget, tuple(marked))
+
+
+def _outdated(
+    table: TableResults, cells: Mapping[tuple[str, str, str], Cell]
+) -> frozenset[tuple[str, str]]:
+    return frozenset(
+        place
+        for place, cell in table.cells.items()
+        if (cell.runs or cell.search) and is_outdated(cell, cells)
+    )
 
 
 def find_reproduction(folder: Path) -> Path | None:
@@ -194,10 +218,7 @@ def _read_table(folder: Path, name: str) -> TableResults:
         for row in rows
         for column in columns
     }
-    outdated = frozenset(
-        place for place, cell in found.items() if (cell.runs or cell.search) and is_outdated(cell)
-    )
-    return TableResults(experiment, cells, outdated)
+    return TableResults(experiment, cells)
 
 
 def not_begun(experiment: Outline, row: str, column: str, planned: Planned | None = None) -> Cell:

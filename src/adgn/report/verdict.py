@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from math import hypot
-from statistics import mean
+from statistics import fmean
 
 from adgn.experiments.records import Cell, Column, Row
 from adgn.report.grid import difference_to_published, runs_text
@@ -16,6 +16,8 @@ COMBINED = 2.0  # published and measured agree within so many of their joint sta
 def verdict(table: TableResults) -> str:
     """Which method is best where, beside the strongest other one, and how near the paper is.
 
+    Outdated cells do not count.
+
     Example:
         >>> from pathlib import Path
         >>> from adgn.report import read_results
@@ -26,18 +28,15 @@ def verdict(table: TableResults) -> str:
     depth = table.experiment.kind == "depth"
     said = [_depth(table)] if depth else [_best(table), _beside(table), _quoted(table)]
     said.append(_agreement(table))
-    return " ".join(filter(None, said)) or "Nothing is measured yet."
+    nothing = "All that was measured is outdated." if table.outdated else "Nothing is measured yet."
+    return " ".join(filter(None, said)) or nothing
 
 
 def _scores(table: TableResults, column: Column) -> list[tuple[float, Row]]:
     """The measured means of a column, the best first."""
-    metric, found = table.experiment.metric, []
-    for row in table.experiment.rows:
-        cell = table.cells[row.key, column.key]
-        score = table.score(cell)
-        if cell.status != "failed" and score is not None and score.mean is not None:
-            found.append((score.mean, row))
-    return sorted(found, key=lambda pair: pair[0], reverse=metric.higher_is_better)
+    means = ((table.compared(row, column), row) for row in table.experiment.rows)
+    found = [(mean, row) for mean, row in means if mean is not None]
+    return sorted(found, key=lambda pair: pair[0], reverse=table.experiment.metric.higher_is_better)
 
 
 def _best(table: TableResults) -> str:
@@ -103,7 +102,8 @@ def _quoted(table: TableResults) -> str:
         ]
         for row in table.experiment.rows:
             cell = table.cells[row.key, column.key]
-            if cell.status == "waiting" and cell.published and cell.published.mean is not None:
+            unknown = cell.status == "waiting" or table.is_outdated(cell)
+            if unknown and cell.published and cell.published.mean is not None:
                 values.append((cell.published.mean, row.title))
         if values:
             value, title = max(values, key=lambda pair: sign * pair[0])
@@ -123,7 +123,7 @@ def _agreement(table: TableResults) -> str:
     found = []
     for cell in table.cells.values():
         gap = difference_to_published(table, cell)
-        if gap is not None:
+        if gap is not None and not table.is_outdated(cell):
             found.append((gap, cell))
     if not found or table.experiment.kind == "seconds":
         return ""
@@ -178,10 +178,9 @@ def _depth(table: TableResults) -> str:
         pairs, layers = [], set()
         for group in table.groups:
             scores = [
-                (column.layers or 0, score.mean)
+                (column.layers or 0, mean)
                 for column in group.columns
-                if (score := table.score(table.cells[row.key, column.key])) is not None
-                and score.mean is not None
+                if (mean := table.compared(row, column)) is not None
             ]
             if len(scores) > 1:
                 first, last = min(scores), max(scores)
@@ -189,7 +188,7 @@ def _depth(table: TableResults) -> str:
                 layers.add((first[0], last[0]))
         if pairs and len(layers) == 1:
             shown, ((fewest, most),) = _shown(table), layers
-            start, end = (mean(pair[side] for pair in pairs) for side in (0, 1))
+            start, end = (fmean(pair[side] for pair in pairs) for side in (0, 1))
             told.append(
                 f"{row.title} {shown(start)} with {fewest} and {shown(end)} with {most} layers"
             )
