@@ -66,7 +66,8 @@ others.
 """
 OLD = """
 What is called outdated was measured with another definition (a search, a protocol, a default) than
-the table has now; the commands above measure it anew.
+the table has now, or with other settings than the table selects now that it takes them from; the
+commands above measure it anew.
 """
 EMPTY = f"""\
 # Results

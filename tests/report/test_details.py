@@ -87,6 +87,12 @@ def test_a_cell_tells_what_its_search_compared(sample):
     heading, line = view(replace(table, cells=cells), "gcn", "sssp")["tried"]
     assert heading == ["rank", "model.epsilon", "log10 of the mean squared error"]
     assert line == ["1", "0.01", "1.250"]
+    ends = ({"scores": [0.5], "state": "pruned"}, {"scores": [None], "state": "failed"})
+    others = (Tried(settings={"model.epsilon": 0.5}, **end) for end in ends)
+    part = whole.model_copy(update={"configurations": (*whole.configurations, *others)})
+    cells = {**table.cells, ("gcn", "sssp"): cell.model_copy(update={"search": part})}
+    lines = view(replace(table, cells=cells), "gcn", "sssp")["tried"]
+    assert lines[2:] == [["–", "0.5", "0.500, then stopped"], ["–", "0.5", "failed"]]
 
 
 def test_summaries(sample):

@@ -55,10 +55,12 @@ def test_a_cell_of_another_definition_is_marked_wherever_it_is_shown(tmp_path):
     assert table.complete().outdated == table.outdated
     assert not results_with(tmp_path / "partial", "of before", runs=2).complete().outdated
     report = markdown_report(table)
-    assert "1 is outdated: its definition has changed since" in report
+    assert "1 is outdated: its definition or settings have changed since" in report
     assert "4, outdated" in report
     assert "0.800 ± 0.100<br>outdated" in headline_table(table)
-    assert dict(cell_view_of(table)["facts"])["outdated"].startswith("its definition has changed")
+    assert dict(cell_view_of(table)["facts"])["outdated"].startswith(
+        "its definition or the settings"
+    )
     lines = csv.DictReader(io.StringIO(csv_table(table)))
     assert [(x["row"], x["column"]) for x in lines if x["outdated"] == "True"] == [(ROW, COLUMN)]
 
@@ -66,7 +68,7 @@ def test_a_cell_of_another_definition_is_marked_wherever_it_is_shown(tmp_path):
 def test_the_command_says_how_many_are_outdated(tmp_path):
     results_with(tmp_path / "results", "of before")
     printed = CliRunner().invoke(app, ["report", str(tmp_path / "results")]).output
-    assert "1 is outdated: its definition has changed since." in printed
+    assert "1 is outdated: its definition or settings have changed since." in printed
 
 
 def test_a_cell_that_failed_before_anything_was_measured_has_nothing_to_be_outdated(tmp_path):
@@ -103,7 +105,8 @@ def test_a_cell_whose_settings_were_selected_anew_is_outdated(tmp_path):
     assert not outdated(selected=0.01)  # the depth is the figure's own
     assert outdated(selected=0.003)
     assert outdated(selected=0.01, fingerprint="of before")
-    assert not outdated(selected=0.003, settings={})  # nothing was selected
+    assert outdated(selected=0.01, settings={})  # the search has begun anew
+    assert not outdated(selected=0.003, fingerprint=None)  # it is not among these results
 
 
 def test_tables_are_read_together(tmp_path):

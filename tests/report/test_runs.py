@@ -75,7 +75,9 @@ def test_the_numbers_are_those_of_the_files(folder):
     assert gcn.score.mean == study["test"]["log10_mse"]["mean"]
     assert gcn.score.std == study["test"]["log10_mse"]["std"]
     assert gcn.settings == study["settings"]
-    assert gcn.search.trials == 2
+    assert gcn.search.trials == len(gcn.search.configurations) == 2
+    assert (gcn.search.metric, gcn.search.compared_on) == (study["metric"], "val")
+    assert dict(gcn.search.configurations[0].settings) == study["settings"]
 
 
 def test_a_run_directory_and_a_study_by_themselves(folder, tmp_path):

@@ -66,6 +66,20 @@ def test_the_time_until_a_death_was_noticed_is_not_spent(tiny):
     assert result.record["trial_seconds"] == pytest.approx(spent, abs=0.1)
 
 
+def test_more_trials_are_told_where_the_same_one_is_selected(tiny):
+    """As a file that an earlier version wrote, which had no list of configurations."""
+    first = select(**{**tiny, "search": "random", "trials": 2}).record
+    file = tiny["folder"] / "selection.json"
+    file.write_text(json.dumps({k: v for k, v in first.items() if k != "configurations"}))
+    again = select(**{**tiny, "search": "random", "trials": 2}).record
+    assert again["configurations"] == first["configurations"]
+    more = select(**{**tiny, "search": "random", "trials": 4})
+    written = json.loads(file.read_text())
+    assert len(first["configurations"]) == 2
+    assert len(written["configurations"]) == written["trials"]["total"] == 4
+    assert written["configurations"][0]["settings"] == more.settings
+
+
 def test_only_runs_that_may_be_needed_are_kept(tiny, monkeypatch):
     """Of those that were the best for a time, only the selected one; and crashes, to go on with."""
 

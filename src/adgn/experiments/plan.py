@@ -160,10 +160,15 @@ class CellPlan:
             return usual
         return None if epoch is None else usual + epochs * epoch
 
-    def taken_over(self, source: Cell | None) -> dict[str, Any]:
-        """The settings that it takes over from the cell of `settings_source`."""
-        settings = {} if source is None else source.settings
-        return {key: value for key, value in settings.items() if key not in self.fixed}
+    def taken_over(self, source: Cell) -> dict[str, Any]:
+        """The settings that it takes over from the cell of `settings_source`.
+
+        None where nothing is selected yet by the definition of now.
+        """
+        of = self.settings_source
+        if of is None or source.fingerprint != of.fingerprint:
+            return {}
+        return {key: value for key, value in source.settings.items() if key not in self.fixed}
 
     def published(self) -> Published | None:
         """The paper's number."""
@@ -241,7 +246,7 @@ def is_outdated(cell: Cell, cells: Mapping[tuple[str, str, str], Cell] | None = 
 
     Of a cell without a fingerprint, or of a table that is not known here, nothing can be told.
     `cells`, by experiment, row and column, are those that it may have taken its settings over from:
-    where that one is outdated or has other settings now, so is this one.
+    where it would take over others now, it is outdated.
     """
     if cell.fingerprint is None:
         return False
@@ -255,9 +260,9 @@ def is_outdated(cell: Cell, cells: Mapping[tuple[str, str, str], Cell] | None = 
     if source is None or cell.search is None or cells is None:
         return False
     selected = cells.get((source.experiment.name, source.row.key, source.column.key))
-    if selected is None or not selected.settings:
+    if selected is None or selected.fingerprint is None:  # not among these results
         return False
-    return is_outdated(selected) or cell.settings != plan.taken_over(selected)
+    return cell.settings != plan.taken_over(selected)
 
 
 def plan_cell(experiment: str, row: str, column: str, budget: str) -> CellPlan:

@@ -118,9 +118,8 @@ class ResultsDirectory:
         cell, where = self.cell(source), source.experiment.name
         if cell is None or not cell.settings:
             return {}, f"no search, and nothing selected in {where}: the protocol's defaults"
-        return plan.taken_over(
-            cell
-        ), f"no search: as selected in {where} ({plan.row.key}, {source.column.key})"
+        how = f"no search: as selected in {where} ({plan.row.key}, {source.column.key})"
+        return plan.taken_over(cell), how
 
     def settings_outdated(self, plan: CellPlan, cell: Cell, *, source_searches: bool) -> bool:
         """Whether a cell was measured with other settings than it would take over now."""

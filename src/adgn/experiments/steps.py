@@ -17,28 +17,20 @@ import torch
 
 from adgn._util.environment import environment, load_average
 from adgn.experiments.budgets import SEARCH_SEED, Search
+from adgn.experiments.condense import mean_scores, search_record, thinned
 from adgn.experiments.plan import CellPlan, plan_cell
-from adgn.experiments.records import (
-    Cell,
-    Curve,
-    Failure,
-    Moments,
-    RunRecord,
-    SearchRecord,
-    Tried,
-)
+from adgn.experiments.records import Cell, Curve, Failure, Moments, RunRecord, SearchRecord
 from adgn.experiments.results import ResultsDirectory
 from adgn.selection import Run, SelectionResult, grid_size, protocol_of, select
 from adgn.selection.errors import ExecutorError, StorageError
 from adgn.selection.executors import Poll
 from adgn.selection.halving import Rung, planned_counts
-from adgn.selection.replicate import StopCallback, held, read_scores, replicate, run_record
+from adgn.selection.replicate import StopCallback, held, replicate, run_record
 from adgn.selection.worker import WorkerSpec, work
 from adgn.training import Callback, Interrupted, RunDirectory, Trainer, shared_data, to_toml, train
 from adgn.training.run import essential_settings
 from adgn.training.tasks import task_entry
 
-CURVE_POINTS = 120
 _environment = cache(environment)
 _LOCK_SECONDS = 300.0  # the worker of a driver that was killed may still be writing
 
@@ -182,7 +174,8 @@ def _with_settings(
     )
     _take_over_runs(plan, result, results.work_folder(plan) / "runs")
     shutil.rmtree(folder / "runs", ignore_errors=True)  # large, and not needed
-    about = _search_record(plan, result, _how(plan, search, result, len(seeds)))
+    how = _how(plan, search, result, len(seeds))
+    about = search_record(result.record, how, trials=plan.tried, space=plan.space or {})
     return cell.model_copy(update={"search": about, "settings": result.settings})
 
 
@@ -203,21 +196,6 @@ def _take_over_runs(plan: CellPlan, result: SelectionResult, place: Path) -> Non
 def _select(plan: CellPlan, folder: Path, **options: Any) -> SelectionResult:
     task, model = plan.column.task, plan.row.model
     return select(task, model=model, space=plan.space, folder=folder, **options)
-
-
-def _search_record(plan: CellPlan, result: SelectionResult, how: str) -> SearchRecord:
-    return SearchRecord(
-        space=plan.space or {},
-        trials=plan.tried,
-        failed=result.counts["failed"],
-        how=how,
-        seconds=result.record["trial_seconds"],
-        metric=result.metric,
-        compared_on=result.record["compared_on"],
-        rungs=tuple(str(Rung(**rung)) for rung in result.record["rungs"]),
-        # A record that was written before they were kept has none.
-        configurations=tuple(Tried(**one) for one in result.record.get("configurations", ())),
-    )
 
 
 def _no_search(how: str) -> SearchRecord:
@@ -253,7 +231,7 @@ def _whole_study(
     how = f"grid, all {grid_size(plan.space or {})} configurations, {result.record['rule']}"
     found = {
         "runs": (),
-        "search": _search_record(plan, result, how),
+        "search": search_record(result.record, how, trials=plan.tried, space=plan.space or {}),
         "settings": result.settings,
         "settings_by_split": result.record["settings_by_split"],
     }
@@ -296,7 +274,7 @@ def _summarised(plan: CellPlan, cell: Cell) -> Cell:
     """The cell with means and spreads over the runs that it has."""
     runs = {Run(run.seed or 0, run.split): run for run in cell.runs}
     by_split = {
-        split: _summaries(plan, {run: record.scores[split] for run, record in runs.items()})
+        split: mean_scores(plan.protocol, {run: r.scores[split] for run, r in runs.items()})
         for split in ("train", "val", "test")
         if runs and all(split in record.scores for record in runs.values())
     }
@@ -316,17 +294,6 @@ def _summarised(plan: CellPlan, cell: Cell) -> Cell:
     return cell.model_copy(update=found)
 
 
-def _summaries(
-    plan: CellPlan, by_run: Mapping[Run, Mapping[str, float | None]]
-) -> dict[str, Moments]:
-    scores = {run: read_scores(values) for run, values in by_run.items()}
-    found = {}
-    for name in next(iter(scores.values())):
-        both = plan.protocol.summary({run: values[name] for run, values in scores.items()})
-        found[name] = Moments(mean=both.mean, std=both.std)
-    return found
-
-
 def _moments(values: Sequence[float]) -> Moments | None:
     if not values:
         return None
@@ -338,9 +305,7 @@ def _learning_curve(plan: CellPlan, history: list[dict[str, Any]]) -> Curve | No
     lines = [line for line in history if "val" in line or "train" in line]
     if not lines:
         return None
-    if len(lines) > CURVE_POINTS:
-        share = (len(lines) - 1) / (CURVE_POINTS - 1)
-        lines = [lines[round(share * number)] for number in range(CURVE_POINTS)]
+    lines = thinned(lines)
     name, on_train = plan.experiment.metric.name, "val" not in lines[0]
     if on_train:  # the score is followed on the train split
         train = [line["train"][name] for line in lines]

@@ -10,7 +10,10 @@ from adgn.report.grid import cell_entry, difference_to_published, repeats_label,
 from adgn.report.numbers import ABSENT, NumberFormat, duration, metric_label, number_format
 from adgn.report.results import TableResults
 
-OUTDATED = "its definition has changed since; adgn reproduce measures it anew"
+OUTDATED = (
+    "its definition or the settings that it took over have changed since; adgn reproduce measures "
+    "it anew"
+)
 SPLIT_NAMES = {"train": "train", "val": "validation", "test": "test"}
 Pairs = list[tuple[str, str]]
 
@@ -115,12 +118,15 @@ def _tried(table: TableResults, cell: Cell) -> list[list[str]]:
     names = list(search.configurations[0].settings)
     lines = [["rank", *names, *(f"after {rung}" if search.rungs else rung for rung in rungs)]]
     for rank, tried in enumerate(search.configurations, start=1):
-        failed = ["failed"] if tried.state == "failed" else []
-        reached = len(tried.scores) - len(failed)
-        scores = [form.plain(score) for score in tried.scores[:reached]] + failed
+        scores = [form.plain(score) for score in tried.scores]
+        if tried.state == "failed":
+            scores[-1:] = ["failed"]
+        elif tried.state == "pruned":  # by the score of a part of its runs
+            scores[-1] += ", then stopped"
         missing = [ABSENT] * (len(rungs) - len(scores))
         settings = [_value(tried.settings.get(name)) for name in names]
-        lines.append([str(rank), *settings, *scores, *missing])
+        ranks = tried.state != "pruned" and scores[0] != "failed"
+        lines.append([str(rank) if ranks else ABSENT, *settings, *scores, *missing])
     return lines
 
 

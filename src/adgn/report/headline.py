@@ -74,7 +74,7 @@ def _legend(table: TableResults) -> str:
         "paper reports; bold the best measured value of each column."
     )
     if table.outdated:
-        text += " Outdated: measured with another definition than the table has now."
+        text += " Outdated: measured with another definition or other settings than now."
     for extra in extra_scores(table):
         text += f" {extra.title.capitalize()}: {extra.meaning}."
     return escape_markdown(sentence(text))

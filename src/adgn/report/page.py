@@ -76,7 +76,9 @@ def table_state(table: TableResults) -> str:
     """How far an experiment is, and how many of its cells are outdated."""
     old = len(table.outdated)
     which = "1 is outdated: its" if old == 1 else f"{old} are outdated: their"
-    return state_text(table.statuses) + (f" {which} definition has changed since." if old else "")
+    return state_text(table.statuses) + (
+        f" {which} definition or settings have changed since." if old else ""
+    )
 
 
 def progress_text(table: TableResults) -> str:

@@ -86,7 +86,7 @@ class TableResults:
         return score.mean if counts and score is not None else None
 
     def is_outdated(self, cell: Cell) -> bool:
-        """Whether the definition of a cell has changed since it was measured."""
+        """Whether a cell was measured with another definition or settings than it has now."""
         return (cell.row, cell.column) in self.outdated
 
     def complete(self) -> "TableResults":

@@ -1,7 +1,7 @@
 """Runs and studies as the tables of a report, those of a plugin's task and model included."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cached_property
 from pathlib import Path
@@ -10,13 +10,13 @@ from typing import Any
 from adgn._util.files import parse_json
 from adgn._version import __version__
 from adgn.experiments import records
+from adgn.experiments.condense import mean_scores, search_record, thinned
 from adgn.nn import model_spec
 from adgn.report.results import ReportError, Results, TableResults, find_reproduction, not_begun
 from adgn.selection import Run, protocol_of
-from adgn.selection.replicate import read_scores, run_record
+from adgn.selection.replicate import run_record
 from adgn.training import RunDirectory, TrainConfig, read_config, resolve_config, to_toml
 
-CURVE_POINTS = 120
 BUDGET = records.Budget(name="as trained")
 ACCURACY = records.Metric(name="accuracy", title="test accuracy", higher_is_better=True, unit="%")
 ERROR = records.Metric(
@@ -196,7 +196,7 @@ def _cell(
         test=scores["test"],
         score=scores["test"][metric],
         published=records.Published(**published) if published.get("metric") == metric else None,
-        search=_search(study) if study else None,
+        search=search_record(study, _how(study)) if study else None,
         settings=study.get("settings", {}),
         settings_by_split=study.get("settings_by_split", {}),
         config=to_toml(first.config),
@@ -211,24 +211,17 @@ def _cell(
 
 def _moments(by_run: Sequence[tuple[_Trained, Mapping[str, Any]]]) -> dict[str, records.Moments]:
     """Mean and deviation of each score, by the rule of the task."""
-    summary = protocol_of(by_run[0][0].config).summary
-    scores = {trained.run: read_scores(values) for trained, values in by_run}
-    return {
-        name: records.Moments(**asdict(summary({run: s[name] for run, s in scores.items()})))
-        for name in next(iter(scores.values()))
-    }
+    protocol = protocol_of(by_run[0][0].config)
+    return mean_scores(protocol, {trained.run: values for trained, values in by_run})
 
 
-def _search(study: Mapping[str, Any]) -> records.SearchRecord:
-    counts, how = study["trials"], f"{study['search']}, space {study['space']}, {study['rule']}"
-    trials, failed, seconds = counts["total"], counts["failed"], study["trial_seconds"]
-    return records.SearchRecord(trials=trials, failed=failed, how=how, seconds=seconds)
+def _how(study: Mapping[str, Any]) -> str:
+    return f"{study['search']}, space {study['space']}, {study['rule']}"
 
 
 def _curve(history: Sequence[Mapping[str, Any]]) -> records.Curve:
     """The losses by epoch, thinned out."""
-    lines = [line for line in history if "val" in line]
-    lines = lines[:: max(1, len(lines) // CURVE_POINTS)]
+    lines = thinned([line for line in history if "val" in line])
     epochs, train = (tuple(line[key] for line in lines) for key in ("epoch", "train_loss"))
     val = tuple(line["val"]["loss"] for line in lines)
     return records.Curve(metric="loss", epochs=epochs, train=train, val=val)

@@ -111,14 +111,18 @@ def conclude(
         for split, trial in chosen.items()
     }
     times = map(spent_seconds, study.get_trials(deepcopy=False))
-    spent = {"trials": counts, "trial_seconds": round(sum(s for s in times if s is not None), 1)}
+    tried = {
+        "trials": counts,
+        "trial_seconds": round(sum(s for s in times if s is not None), 1),
+        "configurations": compared_configurations(study, definition),
+    }
     before = _earlier(folder)
     enough = before is not None and (bool(before["test"]) or not evaluate_test)
     if before is not None and enough and before["selected_trials"] == selected:
-        if before["trials"] != counts:
-            before = {**before, **spent}
-            _write(folder / "selection.json", before)
-        return _result(study, definition, folder, before)
+        now = {**before, **tried}
+        if now != before:
+            _write(folder / "selection.json", now)
+        return _result(study, definition, folder, now)
     per_split = definition.protocol.per_split
     trials = {run: chosen[run.split if per_split else None] for run in definition.protocol.runs()}
     if evaluate_test:
@@ -143,9 +147,8 @@ def conclude(
         "metric": definition.metric,
         "compared_on": definition.metric_split,
         "rule": _rule(definition),
-        **spent,
+        **tried,
         "selected_trials": selected,
-        "configurations": compared_configurations(study, definition),
         "settings": best,
         "settings_by_split": {
             str(split): trial_params(trial) for split, trial in chosen.items() if split is not None
