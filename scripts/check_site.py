@@ -37,7 +37,6 @@ class Page(HTMLParser):
     links: list[str] = field(default_factory=list)
     resources: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-    formulas: int = 0
 
     def __post_init__(self) -> None:
         super().__init__()
@@ -60,7 +59,6 @@ class Page(HTMLParser):
         if tag == "autoref":
             self.problems.append(f"a reference to nothing: {values.get('identifier')}")
         if tag == "math":
-            self.formulas += 1
             self._formula = []
         if tag == "merror":
             self.problems.append("a formula with an error")

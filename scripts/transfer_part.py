@@ -7,11 +7,10 @@ from statistics import median
 from typing import Any
 
 from adgn._util.figures import theme_css, themed_svg
-from adgn.experiments.transfer import CONTENDERS
+from adgn.experiments.transfer import CONTENDERS, contender_title
 from adgn.report.charts import LineChart, Series
 from adgn.report.drawing import panels_figure
 
-TITLES = {"adgn": "A-DGN", "gcn-residual": "GCN, residual + norm", "gcn": "GCN"}
 NAME = "A number sent along a line"
 
 
@@ -32,7 +31,7 @@ def chart(found: dict[str, Any]) -> LineChart:
         rows = _rows(found, model)
         points = tuple((float(row["distance"]), log10(median(row["errors"]))) for row in rows)
         bars = tuple((log10(min(row["errors"])), log10(max(row["errors"]))) for row in rows)
-        lines.append(Series(TITLES[model], points, bars))
+        lines.append(Series(contender_title(model), points, bars))
     distances = sorted({float(row["distance"]) for row in found["rows"]})
     return LineChart(
         key="transfer",
@@ -64,7 +63,7 @@ def sentences(found: dict[str, Any]) -> str:
     last = {model: _rows(found, model)[-1] for model in CONTENDERS}
     layers = last["adgn"]["num_layers"]
     told = "; ".join(
-        f"{TITLES[model]} {median(row['errors']):.2g}, "
+        f"{contender_title(model)} {median(row['errors']):.2g}, "
         + (f"it arrives up to {reached[model]} edges" if reached[model] else "it never arrives")
         for model, row in last.items()
     )

@@ -33,7 +33,6 @@ from tests.graphs import both_ways
 PATH = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
 NAMES = list(INTEGRATORS)
 FIXED = [name for name, one in INTEGRATORS.items() if not isinstance(one, Adaptive)]
-ONE_STEP = [name for name in FIXED if INTEGRATORS[name].one_step]
 SUMS = [name for name, one in INTEGRATORS.items() if one.adds_rates]
 
 

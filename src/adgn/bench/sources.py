@@ -62,7 +62,7 @@ def dataset_task(name: str, root: Path | None) -> NodeTask:
     return NodeTask(data.x, data.edge_index, data.y, split.train.nonzero().squeeze(-1))
 
 
-def random_task(edges: int, seed: int = 0) -> NodeTask:
+def random_task(edges: int) -> NodeTask:
     """A random undirected graph of `edges` directed edges, 25 per node, without any locality.
 
     Example:
@@ -72,7 +72,7 @@ def random_task(edges: int, seed: int = 0) -> NodeTask:
     if edges < RANDOM_DEGREE or edges % 2:
         raise ValueError(f"edges={edges} is not valid; give an even number of at least 26")
     nodes = edges // RANDOM_DEGREE
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(0)
     edge_index = torch.empty(2, edges, dtype=torch.long)
     half = edges // 2
     torch.randint(0, nodes, (2, half), generator=generator, out=edge_index[:, :half])
@@ -100,12 +100,12 @@ class ManyGraphs:
         return {"graphs": len(graphs), "nodes": nodes, "edges": edges, "features": features}
 
 
-def property_graphs(count: int, root: Path | None, batch_size: int = BATCH_SIZE) -> ManyGraphs:
+def property_graphs(count: int, root: Path | None) -> ManyGraphs:
     """Some graphs of the train split of property prediction, each size as often as the others."""
     graphs = GraphPropertyDataset(root, "train", "sssp").packed
     if not 0 < count <= len(graphs):
         raise ValueError(f"count={count} is not valid; there are {len(graphs)} graphs")
     chosen = torch.arange(count) * len(graphs) // count
     generator = torch.Generator().manual_seed(0)
-    order = torch.split(torch.randperm(count, generator=generator), batch_size)
-    return ManyGraphs(PackedBatches(graphs.select(chosen), batch_size, seed=0), order)
+    order = torch.split(torch.randperm(count, generator=generator), BATCH_SIZE)
+    return ManyGraphs(PackedBatches(graphs.select(chosen), BATCH_SIZE, seed=0), order)

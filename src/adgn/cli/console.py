@@ -143,13 +143,13 @@ def replace_unprintable() -> None:
             stream.reconfigure(errors="replace")
 
 
-def make_folder(path: Path, option: str = "--out") -> None:
-    """Makes the folder of an option, before the work whose results go there."""
+def make_folder(path: Path) -> None:
+    """Makes the folder of `--out`, before the work whose results go there."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         why = f"cannot make the folder {path}: {error.strerror or error}; give another one"
-        raise typer.BadParameter(why, param_hint=option) from error
+        raise typer.BadParameter(why, param_hint="--out") from error
 
 
 def console() -> Console:

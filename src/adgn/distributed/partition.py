@@ -50,9 +50,9 @@ class PartitionQuality:
     entries: tuple[int, ...]
     balance: float
 
-    def bytes_per_product(self, channels: int, itemsize: int = 4) -> int:
+    def bytes_per_product(self, channels: int) -> int:
         """What all ranks together receive for one product with states of so many channels."""
-        return sum(self.halo) * channels * itemsize
+        return sum(self.halo) * channels * 4  # float32
 
     def __str__(self) -> str:
         return (

@@ -13,7 +13,7 @@ from adgn.experiments.fingerprint import described_search, described_settings
 from adgn.experiments.records import FORMAT, Cell, Published
 from adgn.experiments.tables import find_experiment
 from adgn.selection import Protocol, Run, grid_size, named_space, protocol_of
-from adgn.selection.halving import planned_epochs, rungs_of
+from adgn.selection.halving import planned_epochs, rungs_for
 from adgn.selection.spaces import check_space, nested
 from adgn.tasks.spaces import SearchSpace
 from adgn.training import TrainConfig, resolve_config
@@ -129,17 +129,10 @@ class CellPlan:
             return 0
         usual = protocol_of(self.base)
         protocol = protocol_of(self.base, usual.seeds[: search.seeds], search.splits)
-        runs, loop = len(protocol.runs()), self.base.loop
+        runs, most = len(protocol.runs()), search.max_epochs or self.base.loop.max_epochs
         if search.prune == "none":
-            return self.tried * runs * (search.max_epochs or loop.max_epochs)
-        patience = self.base.stopping.patience
-        rungs = rungs_of(
-            search.max_epochs or loop.max_epochs,
-            patience,
-            runs,
-            evaluate_every=loop.evaluate_every,
-            first=search.first_rung,
-        )
+            return self.tried * runs * most
+        rungs = rungs_for(self.base, runs, search.first_rung, max_epochs=most)
         return sum(planned_epochs(self.tried, rungs))
 
     def seconds_left(self, cell: Cell | None) -> float | None:

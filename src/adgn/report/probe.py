@@ -6,10 +6,10 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.figure import Figure
 
-from adgn._util.figures import figure_bytes, theme_css
-from adgn._util.files import write_file
+from adgn._util.figures import theme_css
 from adgn._version import __version__
 from adgn.analysis import DistanceProfile
+from adgn.analysis.figures import save_figure
 from adgn.analysis.probe import Findings, Spread
 from adgn.analysis.probe.findings import TITLES
 from adgn.report.charts import LineChart, Series
@@ -71,12 +71,7 @@ def sensitivity_chart(profiles: Mapping[str, DistanceProfile]) -> LineChart:
 
 def write_probe_figures(found: Findings, stem: Path) -> list[Path]:
     """Writes `stem.png` and `stem.svg`, and returns them."""
-    figure = probe_figure(found)
-    stem.parent.mkdir(parents=True, exist_ok=True)
-    paths = [stem.with_name(f"{stem.name}.{kind}") for kind in ("png", "svg")]
-    write_file(paths[0], figure_bytes(figure, "png"))
-    write_file(paths[1], figure_bytes(figure, "svg"))
-    return paths
+    return [*save_figure(probe_figure(found), stem)]
 
 
 def probe_page(

@@ -26,8 +26,8 @@ from adgn.selection.forecast import (
     forecast,
     measure_epochs,
 )
-from adgn.selection.halving import Rung, rungs_of
-from adgn.selection.protocols import Protocol, protocol_of
+from adgn.selection.halving import rungs_for
+from adgn.selection.protocols import protocol_of
 from adgn.selection.results import SelectionResult, conclude
 from adgn.selection.spaces import resolve_space
 from adgn.selection.status import StudyStatus, study_status
@@ -43,7 +43,7 @@ from adgn.selection.storage import (
 )
 from adgn.selection.study import open_study, plan, requeue, start_study, stored_definition
 from adgn.selection.worker import WorkerSpec, first_cause
-from adgn.training import TrainConfig, resolve_config, shared_data
+from adgn.training import resolve_config, shared_data
 from adgn.training.checkpoint import RUN_AGAIN, write_atomically
 from adgn.training.models import check_run_memory
 from adgn.training.seeding import resolve_device, thread_count
@@ -366,22 +366,12 @@ def _definition(
         search=search or "grid",
         prune=prune or "none",
         first_rung=first_rung,
-        rungs=_rungs(base, protocol, first_rung) if prune == "halving" else (),
+        rungs=rungs_for(base, len(protocol.runs()), first_rung) if prune == "halving" else (),
         trials=trials,
         seed=seed or 0,
     )
     definition.check()
     return definition
-
-
-def _rungs(base: TrainConfig, protocol: Protocol, first_rung: int | None) -> tuple[Rung, ...]:
-    return rungs_of(
-        base.loop.max_epochs,
-        base.stopping.patience,
-        len(protocol.runs()),
-        evaluate_every=base.loop.evaluate_every,
-        first=first_rung,
-    )
 
 
 def _known(name: str, storage: QueueStorage) -> Study | None:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from pydantic import BaseModel, ConfigDict
 
 from adgn.selection.errors import SelectionError
+from adgn.training import TrainConfig
 
 FACTOR = 3  # one of so many goes on
 FEWEST = 3  # configurations in the last rung, where the protocol's runs decide: not one alone
@@ -103,6 +104,19 @@ def rungs_of(
     return tuple(
         Rung(epochs=epochs, runs=runs, share=share)
         for (epochs, runs), share in zip(levels, shares, strict=True)
+    )
+
+
+def rungs_for(
+    config: TrainConfig, runs: int, first: int | None = None, *, max_epochs: int | None = None
+) -> tuple[Rung, ...]:
+    """The rungs of a configuration's protocol with so many runs, or with other `max_epochs`."""
+    return rungs_of(
+        max_epochs or config.loop.max_epochs,
+        config.stopping.patience,
+        runs,
+        evaluate_every=config.loop.evaluate_every,
+        first=first,
     )
 
 

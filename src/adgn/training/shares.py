@@ -20,7 +20,6 @@ from adgn.distributed.partition import (
 )
 from adgn.distributed.ranks import ProcessRanks, Ranks
 from adgn.graph import GraphPart, PartitionedGraph, cut_part, weighted_edges
-from adgn.graph.partitioned import Exchange
 from adgn.nn import GraphNetwork
 from adgn.nn.integrators import Integrator
 from adgn.nn.integrators.adaptive import Adaptive
@@ -79,9 +78,7 @@ class Shared:
     partition: bytes | None = None
 
 
-def share_data(
-    data: TaskData, ranks: Ranks, how: str = "auto", exchange: Exchange | None = None
-) -> Shared:
+def share_data(data: TaskData, ranks: Ranks, how: str = "auto") -> Shared:
     """This rank's share of a task's data: its part of each batch, or its nodes of one graph.
 
     Args:
@@ -89,7 +86,6 @@ def share_data(
         ranks: Who shares them.
         how: For one graph: a method of `adgn.distributed.partition`, or a file that `adgn
             partition` wrote.
-        exchange: How rows are exchanged; by default between processes.
     """
     if ranks.size == 1:
         return Shared(data)
@@ -111,7 +107,7 @@ def share_data(
         return Shared(replace(data, train=train.part_of(ranks.rank, ranks.size), sources=parts))
     if not isinstance(train, FullGraph):
         raise _cannot_share(train)
-    return _share_graph(data, ranks, how, exchange)
+    return _share_graph(data, ranks, how)
 
 
 def _cannot_share(source: object) -> RankError:
@@ -121,14 +117,12 @@ def _cannot_share(source: object) -> RankError:
     )
 
 
-def _share_graph(data: TaskData, ranks: Ranks, how: str, exchange: Exchange | None) -> Shared:
+def _share_graph(data: TaskData, ranks: Ranks, how: str) -> Shared:
     graph = WholeGraph.of(data)
     edges, nodes = graph.edge_index, graph.num_nodes
     owner = _owners(edges, nodes, ranks, how).to(edges.device)
-    if exchange is None:
-        assert isinstance(ranks, ProcessRanks)
-        exchange = RowExchange(ranks)
-    part = PartitionedGraph(graph.part(owner, ranks.rank, ranks.size), exchange)
+    assert isinstance(ranks, ProcessRanks)
+    part = PartitionedGraph(graph.part(owner, ranks.rank, ranks.size), RowExchange(ranks))
     kept = partition_bytes(owner, edges, ranks.size) if ranks.rank == 0 else None
     return Shared(graph_share(data, part), kept)
 
