@@ -9,6 +9,7 @@ measurement runs in a process of its own, in a fresh data root.
 
 import argparse
 import json
+import os
 import platform
 import subprocess
 import sys
@@ -18,6 +19,10 @@ from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from adgn._util.environment import processor
+from adgn._util.files import write_file
+from adgn.bench.run import measured_commit
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 RESULTS = REPOSITORY / "results" / "data.json"
@@ -44,17 +49,12 @@ LABELS = {
 }
 
 
-def peak_megabytes() -> float:
-    """The peak resident memory of this process (Linux keeps it as VmHWM)."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) / 1024
-
-
 def measure_here(name: str, step: str, root: str) -> dict[str, float]:
     """Run one step in this process: "prepare", "load" or, as the baseline, "nothing"."""
     import torch_geometric.datasets  # noqa: F401, part of the baseline
 
     import adgn.data
+    from adgn.bench.timing import peak_megabytes
 
     before = peak_megabytes()
     start = time.perf_counter()
@@ -124,8 +124,8 @@ def measure_all(raw: Path, repeats: int) -> dict[str, Any]:
         imports = measure("texas", "nothing", Path(folder))["imports_mb"]
     return {
         "date": datetime.now(timezone.utc).date().isoformat(),
-        "commit": _output("git", "rev-parse", "--short", "HEAD"),
-        "machine": _machine(),
+        "commit": measured_commit(),
+        "machine": f"{processor()}, {os.cpu_count()} cores, Python {platform.python_version()}",
         "versions": {
             package: version(package)
             for package in ("torch", "torch_geometric", "numpy", "networkx", "safetensors")
@@ -134,19 +134,6 @@ def measure_all(raw: Path, repeats: int) -> dict[str, Any]:
         "imports_mb": imports,
         "datasets": datasets,
     }
-
-
-def _output(*command: str) -> str:
-    run = subprocess.run(command, cwd=REPOSITORY, check=True, capture_output=True, text=True)
-    return run.stdout.strip()
-
-
-def _machine() -> str:
-    import os
-
-    cpuinfo = Path("/proc/cpuinfo").read_text().splitlines()
-    model = next(line.split(":", 1)[1].strip() for line in cpuinfo if "model name" in line)
-    return f"{model}, {os.cpu_count()} cores, Python {platform.python_version()}"
 
 
 def table(results: dict[str, Any]) -> str:
@@ -208,10 +195,8 @@ def main() -> None:
     if not arguments.table:
         if arguments.raw is None:
             parser.error("give --raw FOLDER, or --table")
-        RESULTS.parent.mkdir(exist_ok=True)
-        RESULTS.write_text(
-            json.dumps(measure_all(arguments.raw, arguments.repeats), indent=1) + "\n"
-        )
+        measured = measure_all(arguments.raw, arguments.repeats)
+        write_file(RESULTS, json.dumps(measured, indent=1).encode() + b"\n")
     write_table(json.loads(RESULTS.read_text()))
 
 

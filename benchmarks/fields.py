@@ -24,6 +24,7 @@ from models import random_graphs
 from torch import Tensor, nn
 
 from adgn._util.environment import environment
+from adgn._util.files import write_file
 from adgn.nn import build_model, model_spec
 
 OUT = Path(__file__).resolve().parents[1] / "results" / "fields.json"
@@ -193,7 +194,7 @@ def main() -> None:
             **cost[field],
         }
         print(field, found["fields"][field], flush=True)
-        out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        write_file(out, json.dumps(found, indent=1).encode() + b"\n")
 
 
 if __name__ == "__main__":

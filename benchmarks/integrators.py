@@ -21,6 +21,7 @@ import torch
 from models import random_graphs
 
 from adgn._util.environment import environment
+from adgn._util.files import write_file
 from adgn.nn import AntiSymmetricConv, build_model
 from adgn.nn.integrators import INTEGRATORS, RK4, Adaptive, VectorField
 
@@ -116,7 +117,7 @@ def main() -> None:
             for name, integrator in INTEGRATORS.items()
         },
     }
-    arguments.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    write_file(arguments.out, json.dumps(found, indent=1).encode() + b"\n")
     for name, about in found["integrators"].items():
         print(name, about["growth"], about["seconds"] / seconds["euler"], about["errors"][-1])
 

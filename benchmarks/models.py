@@ -15,12 +15,10 @@ have or be able to fetch: an epoch is a step on the whole graph and the validati
 import argparse
 import json
 import os
-import platform
 import resource
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 import warnings
 from datetime import datetime, timezone
@@ -31,6 +29,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from adgn._util.environment import processor
+from adgn._util.files import write_file
+from adgn.bench.run import measured_commit
 from adgn.graph import GraphBlocks
 from adgn.nn import available_models, build_model
 from adgn.training import Callback, LearnedNothingWarning, Trainer, train
@@ -129,23 +130,6 @@ def peak_bytes() -> int:
     return peak if sys.platform == "darwin" else 1024 * peak
 
 
-def processor() -> str:
-    """The processor's name, where the system tells it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
-
-
-def commit() -> str:
-    """The commit that was measured."""
-    command = ["git", "rev-parse", "--short", "HEAD"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    return done.stdout.strip() or "unknown"
-
-
 def measure_all(steps: int, threads: int) -> dict[str, Any]:
     """The figures of all models, each in a process of its own."""
     load = os.getloadavg()[0]
@@ -169,7 +153,7 @@ def measure_all(steps: int, threads: int) -> dict[str, Any]:
     return {
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
         "machine": f"{processor()}, {os.cpu_count()} cores",
-        "commit": commit(),
+        "commit": measured_commit(),
         "torch": torch.__version__,
         "load_average": load,
         "threads": threads,
@@ -181,17 +165,6 @@ def measure_all(steps: int, threads: int) -> dict[str, Any]:
         "batch": {"graphs": GRAPHS, **batch},
         "models": figures,
     }
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Writes a file whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    Path(file.name).chmod(0o644)
-    Path(file.name).replace(path)
 
 
 def main() -> None:
@@ -210,7 +183,7 @@ def main() -> None:
         figures = json.loads(arguments.out.read_text())
         circumstances = {
             "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
-            "commit": commit(),
+            "commit": measured_commit(),
             "load_average": os.getloadavg()[0],
         }
         figure = measure(arguments.add, figures["steps"], figures["threads"])
@@ -218,7 +191,7 @@ def main() -> None:
         figures["models"][arguments.add] = {**figure, **circumstances}
     else:
         figures = measure_all(arguments.steps, arguments.threads)
-    write_whole(arguments.out, json.dumps(figures, indent=2) + "\n")
+    write_file(arguments.out, json.dumps(figures, indent=2).encode() + b"\n")
     print(f"wrote {arguments.out}")
 
 

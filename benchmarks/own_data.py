@@ -23,6 +23,7 @@ import pyarrow.compute
 import pyarrow.parquet
 
 from adgn._util.environment import available_cores, git_commit, load_average, processor, versions
+from adgn._util.files import write_file
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 RESULTS = REPOSITORY / "results" / "own_data.json"
@@ -62,14 +63,9 @@ def write_files(folder: Path, ids: str, nodes: int = NODES, edges: int = EDGES) 
     pa.parquet.write_table(pa.table(ends), folder / "edges.parquet")
 
 
-def peak_megabytes() -> float:
-    """The peak resident memory of this process (Linux keeps it as VmHWM)."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) / 1024
-
-
 def measure_here(folder: Path) -> dict[str, Any]:
     """Read the files, decide about columns, make features and targets."""
+    from adgn.bench.timing import peak_megabytes
     from adgn.data import Graph, Preprocessing, TargetEncoder
 
     before = peak_megabytes()
@@ -174,7 +170,7 @@ def main() -> None:
         print(json.dumps(measure_here(arguments.measure)))
     else:
         if not arguments.table:
-            RESULTS.write_text(json.dumps(measure_all(), indent=1) + "\n", encoding="utf-8")
+            write_file(RESULTS, json.dumps(measure_all(), indent=1).encode() + b"\n")
         write_table(json.loads(RESULTS.read_text(encoding="utf-8")))
 
 

@@ -20,7 +20,8 @@ from pathlib import Path
 import torch
 
 from adgn._util.environment import available_cores
-from adgn.training.checkpoint import write_atomically
+from adgn._util.files import write_file
+from adgn.bench.run import measured_commit
 
 RESULTS = Path(__file__).parent.parent / "results" / "selection.json"
 ARGUMENTS = "select texas --model adgn --space compact --workers 2"
@@ -38,14 +39,11 @@ def main() -> None:
         seconds = time.perf_counter() - begin
         study = Path(folder) / "studies" / "texas-adgn-compact"
         record = json.loads((study / "selection.json").read_text())
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
-    ).stdout.strip()
     example = {
         "what": f"adgn {ARGUMENTS}",
         "command": "python benchmarks/selection_example.py",
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
-        "commit": commit,
+        "commit": measured_commit(),
         "machine": f"{platform.machine()}, {available_cores()} cores",
         "torch": torch.__version__,
         "seconds": round(seconds, 1),
@@ -59,7 +57,7 @@ def main() -> None:
     }
     known = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
     text = json.dumps({**known, "texas": example}, indent=2, ensure_ascii=False) + "\n"
-    write_atomically(arguments.out, text.encode())
+    write_file(arguments.out, text.encode())
     print(printed.stdout, end="")
     print(f"{seconds:.0f} seconds; {arguments.out}")
 

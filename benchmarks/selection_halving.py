@@ -14,7 +14,6 @@ shows that it is so. Writes `results/halving.json`. The raw files of Texas are l
 import argparse
 import json
 import platform
-import subprocess
 import tempfile
 import time
 from collections import Counter
@@ -26,13 +25,14 @@ from typing import Any
 import torch
 
 from adgn._util.environment import available_cores
+from adgn._util.files import write_file
+from adgn.bench.run import measured_commit
 from adgn.selection import Run, StudyFolder, grid_points, select
 from adgn.selection.definition import params_key
 from adgn.selection.halving import Entry, rungs_of, wanted_entries
 from adgn.selection.spaces import nested
 from adgn.selection.study import trial_entry
 from adgn.training import DivergedError, resolve_config, shared_data, train
-from adgn.training.checkpoint import write_atomically
 
 RESULTS = Path(__file__).parent.parent / "results" / "halving.json"
 CURVES = Path("studies") / "halving-benchmark" / "curves"
@@ -70,7 +70,7 @@ def curve_of(folder: Path, params: dict[str, Any], run: Run) -> dict[str, Any]:
         folder.mkdir(parents=True, exist_ok=True)
         with shared_data():
             curve = learning_curve(params, run)
-        write_atomically(file, json.dumps({"params": params, **curve}).encode())
+        write_file(file, json.dumps({"params": params, **curve}).encode())
         print(file.stem, curve["epochs"], curve["seconds"], flush=True)
     found: dict[str, Any] = json.loads(file.read_bytes())
     return found
@@ -237,16 +237,14 @@ def main() -> None:
     about = {
         "command": f"python benchmarks/selection_halving.py {arguments.part}",
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
-        "commit": subprocess.run(
-            ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
-        ).stdout.strip(),
+        "commit": measured_commit(),
         "machine": f"{platform.machine()}, {available_cores()} cores",
         "torch": torch.__version__,
     }
     measured = summary(curves) if arguments.part == "replay" else really(curves)
     known = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
     known = {"task": TASK, "space": SPACE, **known, arguments.part: {**about, **measured}}
-    write_atomically(arguments.out, (json.dumps(known, indent=1) + "\n").encode())
+    write_file(arguments.out, (json.dumps(known, indent=1) + "\n").encode())
     print(json.dumps(measured, indent=1))
 
 

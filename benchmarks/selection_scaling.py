@@ -20,7 +20,6 @@ import os
 import platform
 import resource
 import statistics
-import subprocess
 import tempfile
 import time
 from datetime import datetime, timezone
@@ -30,8 +29,9 @@ from typing import Any
 import torch
 
 from adgn._util.environment import available_cores
+from adgn._util.files import write_file
+from adgn.bench.run import measured_commit
 from adgn.selection import StudyFolder, grid_size, select
-from adgn.training.checkpoint import write_atomically
 
 DISTURBED = 0.2  # cores
 RESULTS = Path(__file__).parent.parent / "results" / "selection.json"
@@ -89,7 +89,7 @@ def measure(workers: int, epochs: int) -> dict[str, float]:
 
 def earlier_rounds(known: dict[str, Any], epochs: int) -> list[dict[str, Any]]:
     """The rounds of the same measurement that the file has."""
-    same = {"trials": grid_size(STUDY["space"]), "epochs": epochs, "commit": commit()}
+    same = {"trials": grid_size(STUDY["space"]), "epochs": epochs, "commit": measured_commit()}
     for name, value in same.items():
         if known.get(name) != value:
             raise SystemExit(f"the file's rounds have {name} {known.get(name)}, not {value}")
@@ -99,12 +99,6 @@ def earlier_rounds(known: dict[str, Any], epochs: int) -> list[dict[str, Any]]:
 def disturbed(entry: dict[str, Any]) -> bool:
     """Whether other programs used the cores in a round."""
     return max(entry[workers]["others"] for workers in ("one", "two")) > DISTURBED
-
-
-def commit() -> str:
-    """Of the code that is measured."""
-    program = ["git", "rev-parse", "--short", "HEAD"]
-    return subprocess.run(program, capture_output=True, text=True, check=False).stdout.strip()
 
 
 def main() -> None:
@@ -136,7 +130,7 @@ def main() -> None:
         "what": "time of a set of single-thread trials, two workers against one",
         "command": "python benchmarks/selection_scaling.py",
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
-        "commit": commit(),
+        "commit": measured_commit(),
         "machine": f"{platform.machine()}, {available_cores()} cores",
         "torch": torch.__version__,
         "trials": grid_size(STUDY["space"]),
@@ -150,7 +144,7 @@ def main() -> None:
     }
     text = json.dumps({**known, "scaling": record}, indent=2, ensure_ascii=False) + "\n"
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(arguments.out, text.encode())
+    write_file(arguments.out, text.encode())
     print(f"two workers take {record['two_over_one']} of the time of one; {arguments.out}")
 
 

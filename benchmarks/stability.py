@@ -10,9 +10,7 @@ and writes `docs/images/stability/`, `results/stability.json` and the measured b
 
 import argparse
 import json
-import os
 import platform
-import subprocess
 import time
 from datetime import datetime, timezone
 from pathlib import Path
@@ -21,8 +19,10 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from adgn._util.files import write_file
 from adgn.analysis import Diagnosis, DistanceProfile, diagnose, hops_to, sensitivity_by_distance
 from adgn.analysis.figures import write_figures
+from adgn.bench.run import measured_commit
 from adgn.data import GraphPropertyDataset
 from adgn.nn import GraphNetwork, build_model
 
@@ -138,17 +138,6 @@ def conclusion(models: dict[str, dict[str, object]]) -> str:
     return f"By verdict: {said}. By test error, the lowest first: {errors} hops²."
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Writes a file whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.tmp")
-    with temporary.open("w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-
-
 def fill_page(block: str) -> None:
     """Puts the measured block into the page."""
     page = PAGE.read_text()
@@ -156,7 +145,7 @@ def fill_page(block: str) -> None:
     _, end, after = rest.partition(END)
     if not end:
         raise SystemExit(f"{PAGE} has no lines {BEGIN} and {END}")
-    write_whole(PAGE, f"{before}{BEGIN}\n{block}\n{END}{after}")
+    write_file(PAGE, f"{before}{BEGIN}\n{block}\n{END}{after}".encode())
 
 
 def main() -> None:
@@ -198,13 +187,10 @@ def main() -> None:
     for figure in write_figures(found, profiles, ROOT / "docs" / "images" / "stability"):
         if figure.suffix == ".svg":  # the page has the others: with so many points these are large
             figure.unlink()
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
-    ).stdout.strip()
     results = {
         "what": "A-DGN and GCNs, 20 layers, 30 units, trained on single-source shortest paths",
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
-        "commit": commit,
+        "commit": measured_commit(),
         "machine": f"{platform.machine()}, {torch.get_num_threads()} threads",
         "torch": torch.__version__,
         "epochs": arguments.epochs,
@@ -214,7 +200,7 @@ def main() -> None:
         "diameter": diameter(graph),
         "models": records,
     }
-    write_whole(RESULTS, json.dumps(results, indent=2) + "\n")
+    write_file(RESULTS, json.dumps(results, indent=2).encode() + b"\n")
     fill_page(measured_block(results))
 
 

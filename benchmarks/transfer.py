@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from adgn._util.environment import environment
+from adgn._util.files import write_file
 from adgn.experiments.transfer import CONTENDERS, DISTANCES, run_transfer
 from adgn.training import DivergedError
 
@@ -86,7 +87,7 @@ def main() -> None:
             "seeds": list(SEEDS),
             "rows": rows,
         }
-        out.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
+        write_file(out, json.dumps(made, indent=1).encode() + b"\n")
 
 
 if __name__ == "__main__":
