@@ -1,12 +1,15 @@
+import networkx
 import pytest
+import torch
 
 from adgn.data import NODE_DATASETS
 from adgn.experiments.api import plan_cells
 from adgn.experiments.heterophily import HETEROPHILIC, HETEROPHILY, REPAIRED
 from adgn.experiments.plan import plan_cell
+from adgn.selection.spaces import grid_size
 from adgn.tasks.protocols import conditions_of, published_protocol
 from adgn.tasks.published import published_tables
-from adgn.transforms import DIGL, resolve_transforms
+from adgn.transforms import DIGL, EdgeGraph, resolve_transforms
 
 TABLE = "heterophilic_benchmarks"
 
@@ -62,7 +65,7 @@ def test_a_name_means_the_row_of_that_key_and_else_all_rows_of_a_model():
 def test_transforms_are_part_of_the_search_and_of_the_definition():
     digl = plan_cell("heterophily", "digl", "texas", "laptop")
     assert [t["name"] for t in digl.base.task.transform] == ["reverse", "digl"]
-    assert len(digl.space["task.transform"]) == 2
+    assert len(digl.space["task.transform"]) == 4
     chosen = {"task.transform": digl.space["task.transform"][1]}
     assert digl.config(chosen, digl.rounds[0][0]).task.transform[1]["alpha"] == 0.05
     plain = plan_cell("heterophily", "gcn", "texas", "laptop")
@@ -75,7 +78,54 @@ def test_rows_of_digl_say_that_the_reference_normalises_again(key):
     row = plan_cell("heterophily", key, "texas", "laptop").row
     assert any("in the reference code it normalises them again" in note for note in row.notes)
     transforms = [t for text in row.space["task.transform"] for t in resolve_transforms(text)]
-    assert [t.normalize for t in transforms if isinstance(t, DIGL)] == [False, False]
+    assert not any(t.normalize for t in transforms if isinstance(t, DIGL))
+
+
+@pytest.mark.parametrize("key", ["digl", "digl-undirected"])
+def test_digl_is_searched_over_both_kernels_and_what_is_kept(key):
+    row = plan_cell("heterophily", key, "texas", "laptop").row
+    transforms = [t for text in row.space["task.transform"] for t in resolve_transforms(text)]
+    found = [t for t in transforms if isinstance(t, DIGL)]
+    assert {t.kernel for t in found} == {"ppr", "heat"}
+    assert {t.k for t in found} == {32, 128}
+    assert {t.undirected for t in found} == {key == "digl-undirected"}
+
+
+@pytest.mark.parametrize("key", ["sdrf", "sdrf-undirected"])
+def test_sdrf_is_searched_with_removal_of_edges_and_without(key):
+    barbell = torch.tensor(list(networkx.barbell_graph(6, 2).edges)).T
+    row = plan_cell("heterophily", key, "chameleon", "laptop").row
+    flows = [resolve_transforms(text)[0] for text in row.space["task.transform"]]
+    assert {flow.iterations for flow in flows} == {100, 1000}
+    removed = {flow(EdgeGraph(barbell, 14)).report["sdrf.removed"] > 0 for flow in flows}
+    assert removed == {True, False}
+
+
+METHODS = ["ggcn", "gprgnn", "h2gcn", "pairnorm", "geomgcn", "sgc", "cheb", "pathgcn", "gcnii"]
+
+
+@pytest.mark.parametrize("model", METHODS)
+def test_methods_have_a_row_and_a_search_on_every_graph(model):
+    for column in HETEROPHILIC:
+        plan = plan_cell("heterophily", model, column.key, "laptop")
+        assert plan.row.model == model and plan.base.task.normalize
+        assert 4 <= plan.tried == grid_size(plan.space)
+
+
+def test_the_first_dropout_is_where_the_published_code_has_it():
+    at = {
+        row.key: plan_cell("heterophily", row.key, "texas", "laptop").space.get(
+            "model.first_dropout"
+        )
+        for row in HETEROPHILY.rows
+    }
+    of_features = {"ggcn", "gcnii", "gprgnn", "gat", "pairnorm", "geomgcn", "mlp"}
+    assert {key for key, value in at.items() if value == ["features"]} == of_features
+
+
+def test_geom_gcn_has_its_authors_schedule():
+    schedule = plan_cell("heterophily", "geomgcn", "texas", "laptop").base.schedule
+    assert (schedule.name, schedule.factor, schedule.patience) == ("plateau", 0.8, 50)
 
 
 @pytest.mark.parametrize("budget", ["laptop", "paper"])

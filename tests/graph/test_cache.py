@@ -152,7 +152,8 @@ def test_an_entry_whose_tensors_end_in_one_collection(monkeypatch):
     finally:
         gc.set_threshold(*before)
         gc.unfreeze()
-    gc.collect()
+        gc.collect()
+        gc.freeze()  # as conftest.py leaves it for the tests that follow
     assert not raised and len(cache) == 0
 
 

@@ -14,6 +14,7 @@ from adgn.experiments.records import Cell, SearchRecord
 from adgn.experiments.results import ResultsDirectory
 from adgn.experiments.tables import find_experiment
 from adgn.report import Results, headline_table, html_page, markdown_report, read_results
+from adgn.report.charts import depth_charts, dot_charts
 from adgn.report.csvfile import csv_table
 from adgn.report.details import cell_view
 from adgn.report.grid import grids
@@ -63,6 +64,26 @@ def test_a_cell_of_another_definition_is_marked_wherever_it_is_shown(tmp_path):
     )
     lines = csv.DictReader(io.StringIO(csv_table(table)))
     assert [(x["row"], x["column"]) for x in lines if x["outdated"] == "True"] == [(ROW, COLUMN)]
+
+
+def test_figures_leave_outdated_cells_out(tmp_path, current):
+    for fingerprint, word in ((current, ""), ("of before", "outdated")):
+        published = {"mean": 0.7, "std": 0.1, "row": "GCN", "column": "Eccentricity"}
+        table = results_with(tmp_path / fingerprint, fingerprint, published=published)
+        (chart,) = (c for c in dot_charts(table) if c.key == f"property--{COLUMN}")
+        (dot,) = (dot for dot in chart.dots if dot.label == "GCN")
+        assert (dot.measured is None, dot.word) == (bool(word), word)
+
+
+def test_curves_over_the_depth_leave_outdated_cells_out(sample):
+    table = sample.tables[3]
+    place = ("gcn", "photo-10")
+    fresh, old = (
+        depth_charts(replace(table, outdated=frozenset(places)))[0] for places in ((), (place,))
+    )
+    heights = [dict(chart.series[0].points) for chart in (fresh, old)]
+    assert heights[0][10] is not None
+    assert heights[1] == {**heights[0], 10: None}
 
 
 def test_the_command_says_how_many_are_outdated(tmp_path):

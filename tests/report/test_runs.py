@@ -1,4 +1,5 @@
 import json
+import shutil
 import warnings
 
 import pytest
@@ -78,6 +79,27 @@ def test_the_numbers_are_those_of_the_files(folder):
     assert gcn.search.trials == len(gcn.search.configurations) == 2
     assert (gcn.search.metric, gcn.search.compared_on) == (study["metric"], "val")
     assert dict(gcn.search.configurations[0].settings) == study["settings"]
+
+
+def test_a_study_from_before_rungs_and_configurations_were_kept(folder, tmp_path):
+    shutil.copytree(folder / "study", tmp_path / "study")
+    file = tmp_path / "study" / "selection.json"
+    study = json.loads(file.read_text())
+    before = {"rungs", "configurations", "metric", "compared_on"}
+    file.write_text(json.dumps({key: study[key] for key in study.keys() - before}))
+    (table,) = read_runs(tmp_path).tables
+    (cell,) = table.cells.values()
+    assert (cell.search.rungs, cell.search.configurations) == ((), ())
+    assert cell.search.trials == study["trials"]["total"]
+
+
+@pytest.mark.parametrize("damage", [{"rungs": [{}]}, {"configurations": [{}]}])
+def test_a_study_whose_search_is_damaged_is_named(folder, tmp_path, damage):
+    shutil.copytree(folder / "study", tmp_path / "study")
+    file = tmp_path / "study" / "selection.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | damage))
+    with pytest.raises(ReportError, match=r"selection.json is damaged"):
+        read_runs(tmp_path)
 
 
 def test_a_run_directory_and_a_study_by_themselves(folder, tmp_path):

@@ -38,10 +38,10 @@ def search_record(selection: Mapping[str, Any], how: str, **more: Any) -> Search
         "failed": counts["failed"],
         "how": how,
         "seconds": selection["trial_seconds"],
-        "metric": selection["metric"],
-        "compared_on": selection["compared_on"],
-        "rungs": tuple(str(Rung(**rung)) for rung in selection["rungs"]),
-        # A file that was written before they were kept has none.
+        "metric": selection.get("metric"),
+        "compared_on": selection.get("compared_on"),
+        # A file that was written before these were kept has none.
+        "rungs": tuple(str(Rung(**rung)) for rung in selection.get("rungs", ())),
         "configurations": tuple(Tried(**one) for one in selection.get("configurations", ())),
     }
     return SearchRecord(**{**told, **more})

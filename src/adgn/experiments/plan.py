@@ -156,7 +156,7 @@ class CellPlan:
     def taken_over(self, source: Cell) -> dict[str, Any]:
         """The settings that it takes over from the cell of `settings_source`.
 
-        None where nothing is selected yet by the definition of now.
+        Empty where nothing is selected yet by the definition of now.
         """
         of = self.settings_source
         if of is None or source.fingerprint != of.fingerprint:

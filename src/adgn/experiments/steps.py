@@ -255,7 +255,7 @@ def _with_run(
 ) -> Cell:
     """The cell with one more run, whose directory may have been cleared away."""
     config, result = plan.config(settings, run), directory.result() or {}
-    notes = list(result.get("notes", ()))
+    notes = [*result.get("notes", ()), *result.get("transforms", ())]
     for extra in task_entry(config.task.name).extra_scores:
         value = scores[extra.split].setdefault(extra.name, extra.value(config, scores[extra.split]))
         notes.append(f"{extra.name.replace('_', ' ')} {value:.{extra.digits}f}")

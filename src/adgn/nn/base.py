@@ -121,7 +121,7 @@ def scaled(number: Tensor, x: Tensor) -> Tensor:
 
 
 def softplus(x: Tensor) -> Tensor:
-    """`log(1 + exp x)`; torch's own depends, in its last bit, on the number of threads.
+    """`log(1 + exp x)` of finite `x`; torch's own depends, in its last bit, on the threads.
 
     Example:
         >>> softplus(torch.tensor([0.0]))
@@ -132,7 +132,7 @@ def softplus(x: Tensor) -> Tensor:
 
 
 def elu(x: Tensor) -> Tensor:
-    """`x`, below zero `exp x - 1`; torch's own depends, in its last bit, on the number of threads.
+    """`x`, below zero `exp x - 1`; torch's own depends, in its last bit, on the threads.
 
     Example:
         >>> elu(torch.tensor([2.0, -1.0]))

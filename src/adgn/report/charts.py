@@ -177,7 +177,7 @@ def depth_charts(table: TableResults) -> list[LineChart]:
         lines = []
         for row in experiment.rows:
             cells = [table.cells[row.key, column.key] for column in group.columns]
-            scores = [_scaled(table, table.score(cell)) for cell in cells]
+            scores = [_drawn(table, cell) for cell in cells]
             heights = [score.mean if score else None for score in scores]
             lines.append(Series(row.title, tuple(zip(layers, heights, strict=True))))
         found.append(
@@ -205,8 +205,10 @@ def dot_charts(table: TableResults) -> list[DotChart]:
         dots = []
         for row in experiment.rows:
             cell = table.cells[row.key, column.key]
-            score = _scaled(table, table.score(cell))
+            score = _drawn(table, cell)
             word = "" if score and score.finite else NOT_FINITE if score else cell.status
+            if table.is_outdated(cell):
+                word = "outdated"
             dots.append(Dot(row.title, score, _scaled(table, cell.published), word))
         chart = DotChart(
             key=f"{experiment.name}--{column.key}",
@@ -240,6 +242,11 @@ def curve_chart(table: TableResults, cell: Cell, title: str) -> LineChart | None
             Series(name, tuple(zip(epochs, scores, strict=False))) for name, scores in lines.items()
         ),
     )
+
+
+def _drawn(table: TableResults, cell: Cell) -> Moments | None:
+    """The score of a cell as it is drawn; an outdated one is not, it would be compared."""
+    return None if table.is_outdated(cell) else _scaled(table, table.score(cell))
 
 
 def _scaled(table: TableResults, value: Moments | None) -> Moments | None:

@@ -79,11 +79,12 @@ class TableResults:
         return over_runs(cell, cell.score)
 
     def compared(self, row: Row, column: Column) -> float | None:
-        """The mean of a cell where it counts in comparisons: none of failed or outdated cells."""
+        """The mean of a cell; `None` where it failed or is outdated, which counts nowhere."""
         cell = self.cells[row.key, column.key]
+        if cell.status == "failed" or self.is_outdated(cell):
+            return None
         score = self.score(cell)
-        counts = cell.status != "failed" and not self.is_outdated(cell) and score is not None
-        return score.mean if counts and score is not None else None
+        return None if score is None else score.mean
 
     def is_outdated(self, cell: Cell) -> bool:
         """Whether a cell was measured with another definition or settings than it has now."""

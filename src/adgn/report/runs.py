@@ -27,7 +27,10 @@ Place = tuple[str, str]  # a name, and what tells it apart from others of that n
 
 @dataclass(frozen=True)
 class _Trained:
-    """A finished run; `study` is the selection.json that it is a part of, else empty."""
+    """A finished run; `study` is the selection.json that it is a part of, else empty.
+
+    `search` is what that file says of the search.
+    """
 
     run: Run
     config: TrainConfig
@@ -35,6 +38,7 @@ class _Trained:
     result: Mapping[str, Any]
     directory: RunDirectory
     study: Mapping[str, Any]
+    search: records.SearchRecord | None = None
 
     @cached_property
     def row(self) -> Place:
@@ -97,6 +101,7 @@ def _read_study(path: Path) -> Iterator[_Trained]:
         runs = [
             (Run(r["seed"], r["split"]), r["scores"], path / r["folder"]) for r in study["runs"]
         ]
+        search = search_record(study, _how(study))
     except (ValueError, KeyError, TypeError) as error:
         why = f"{path / 'selection.json'} is damaged ({type(error).__name__}: {error}); remove it"
         raise ReportError(f"{why} and give the command `adgn select --study` again") from error
@@ -104,7 +109,7 @@ def _read_study(path: Path) -> Iterator[_Trained]:
         directory = RunDirectory(folder)
         with directory.missing_plugins_named():
             config = resolve_config(read_config(path / "selected.toml"))
-        yield _Trained(run, config, scores, directory.result() or {}, directory, study)
+        yield _Trained(run, config, scores, directory.result() or {}, directory, study, search)
 
 
 def _differences(config: TrainConfig, usual: TrainConfig, *, of_task: bool) -> str:
@@ -196,7 +201,7 @@ def _cell(
         test=scores["test"],
         score=scores["test"][metric],
         published=records.Published(**published) if published.get("metric") == metric else None,
-        search=search_record(study, _how(study)) if study else None,
+        search=first.search,
         settings=study.get("settings", {}),
         settings_by_split=study.get("settings_by_split", {}),
         config=to_toml(first.config),

@@ -113,8 +113,8 @@ def _quoted(table: TableResults) -> str:
         return ""
     _, told, column = max(found, key=lambda item: item[0])
     return (
-        f"Published values of what is not measured here are better in {len(found)} of "
-        f"{len(compared)} columns, most on {column.title} ({told})."
+        f"Published values of what is not measured here, or outdated, are better in {len(found)} "
+        f"of {len(compared)} columns, most on {column.title} ({told})."
     )
 
 
@@ -175,7 +175,7 @@ def _depth(table: TableResults) -> str:
     """What becomes of each method from its fewest to its most layers, over the data sets."""
     told = []
     for row in table.experiment.rows:
-        pairs, layers = [], set()
+        pairs, layers, titles = [], set(), []
         for group in table.groups:
             scores = [
                 (column.layers or 0, mean)
@@ -186,12 +186,13 @@ def _depth(table: TableResults) -> str:
                 first, last = min(scores), max(scores)
                 pairs.append((first[1], last[1]))
                 layers.add((first[0], last[0]))
+                titles.append(group.title or table.experiment.title)
         if pairs and len(layers) == 1:
             shown, ((fewest, most),) = _shown(table), layers
             start, end = (fmean(pair[side] for pair in pairs) for side in (0, 1))
-            told.append(
-                f"{row.title} {shown(start)} with {fewest} and {shown(end)} with {most} layers"
-            )
+            some = f" ({_listed(titles)} alone)" if len(titles) < len(table.groups) else ""
+            ends = f"{shown(start)} with {fewest} and {shown(end)} with {most} layers"
+            told.append(f"{row.title} {ends}{some}")
     title = table.experiment.metric.title.capitalize()
     return f"{title}, mean over the data sets: {'; '.join(told)}." if told else ""
 

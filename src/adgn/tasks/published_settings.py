@@ -9,6 +9,7 @@ values, the rest one.
 from collections.abc import Mapping
 from typing import Any
 
+from adgn.tasks.authors import DROPS_FEATURES
 from adgn.tasks.spaces import SearchSpace, compact_space
 
 # What a method has that says nothing else.
@@ -32,12 +33,14 @@ _OWN: Mapping[str, SearchSpace] = {
         "optimizer.lr": [0.005, 0.01],
         "model.num_layers": [2],  # it is the slowest of all
         "model.dropout": [0.0, 0.6],
+        **DROPS_FEATURES,
         "model.heads": [8],
         "model.act": ["elu"],
     },
     "gcn": _RELU,
     "gcnii": {
         **_RELU,
+        **DROPS_FEATURES,
         "optimizer.lr": [0.01],
         "model.alpha": [0.5],
         "model.theta": [0.5],
@@ -45,7 +48,12 @@ _OWN: Mapping[str, SearchSpace] = {
         "model.shared_weights": [True, False],  # GCNII and GCNII*; one number of both
     },
     "graphsage": _RELU,
-    "mlp": {**_RELU, "optimizer.weight_decay": [1e-4, 5e-3], "model.num_layers": [1, 2]},
+    "mlp": {
+        **_RELU,
+        **DROPS_FEATURES,
+        "optimizer.weight_decay": [1e-4, 5e-3],
+        "model.num_layers": [1, 2],
+    },
 }
 # By data set, on top: the settings that its number was measured with, as (key, value) or with a
 # second value to try.
@@ -65,9 +73,9 @@ _BY_DATA: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     },
 }
 _OPTIMIZER = ("lr", "weight_decay")
-# Methods whose compact spaces have the settings of their published numbers in them, graph by graph.
-# Of PairNorm's depths, which are 2 to 64, the deepest is left out.
-_COMPACT = ("geomgcn", "ggcn", "gprgnn", "h2gcn", "pairnorm")
+# Methods whose compact spaces have the settings of their published numbers in them, graph by graph,
+# or for those without a published number their authors' settings elsewhere.
+_COMPACT = ("cheb", "geomgcn", "ggcn", "gprgnn", "h2gcn", "pairnorm", "pathgcn", "sgc")
 
 
 def has_authors_space(model: str) -> bool:

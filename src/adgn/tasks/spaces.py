@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from adgn.nn import ModelOptions, model_spec
-from adgn.tasks.authors import ELSEWHERE, FEW_ROUNDS, HETEROPHILY
+from adgn.tasks.authors import DROPS_FEATURES, ELSEWHERE, FEW_ROUNDS, HETEROPHILY
 from adgn.training.config import ModelConfig
 from adgn.training.tasks import task_entry
 
@@ -266,6 +266,7 @@ def _ggcn(layers: int, decay: float, size: int, dropout: float, share: float) ->
 
 def _geomgcn(size: int, decay: float) -> dict[str, Any]:
     fixed = {"model.num_layers": 2, "model.dropout": 0.5, "optimizer.lr": 0.05}
+    fixed |= {key: values[0] for key, values in DROPS_FEATURES.items()}
     return {"model.hidden_channels": size, "optimizer.weight_decay": decay, **fixed}
 
 
@@ -330,6 +331,7 @@ def compact_space(task: str, model: str) -> SearchSpace:
         [1.0, 0.1]
     """
     entry, spec, grids = task_entry(task), model_spec(model), paper_spaces(model)
+    graph = task.partition("-")[0]  # of a repaired graph the one that it was
     if entry.family == "heterophily" and model in HETEROPHILY:
         return HETEROPHILY[model].compact_for(task)
     if spec.options.model_fields["readout"].default == "ridge":
@@ -338,11 +340,11 @@ def compact_space(task: str, model: str) -> SearchSpace:
         return {key: values[::2] for key, values in grid.items()}
     if (
         entry.family == "heterophily"
-        and task in (known := _AUTHORS.get(model, ({}, {}, {}, "")))[0]
+        and graph in (known := _AUTHORS.get(model, ({}, {}, {}, "")))[0]
     ):
         return {
             key: list(dict.fromkeys([value, *known[1].get(key, [])]))
-            for key, value in known[0][task].items()
+            for key, value in known[0][graph].items()
         }
     given = entry.compact or _USUAL
     shared = {

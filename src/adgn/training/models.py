@@ -27,7 +27,7 @@ _FLOAT, _DOUBLE = 4, 8
 # Numbers that a layer keeps for the gradient, per entry of the states; as measured.
 _KEPT = {"appnp": 1.5, "dagnn": 1.0, "dgc": 2.0, "gat": 5.5, "gcn": 2.5, "gcnii": 1.5}
 _KEPT |= {"ggnn": 11.0, "gprgnn": 1.5, "h2gcn": 2.0, "mlp": 2.0, "pairnorm": 3.5, "pathgcn": 8.0}
-_KEPT |= {"sgc": 1.0}
+_KEPT |= {"ggcn": 5.5, "sgc": 1.0}
 _KEPT_BY_OTHERS = 4.0
 _AT_WORK = 10.0  # states, and as much again, of encoder, readout and the layer under way
 _GRAM_COPIES = 5.0  # of a ridge: the sums, those of a batch, and what is factored
