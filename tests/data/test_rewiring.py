@@ -1,5 +1,7 @@
 """Transformed data: what follows the nodes, files, and the published components."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch_geometric.data import Batch, Data
@@ -7,7 +9,7 @@ from torch_geometric.data import Batch, Data
 from adgn.data import load, transformed
 from adgn.data.features import csr_from_scipy, csr_to_scipy
 from adgn.data.rewiring import apply_transforms
-from adgn.transforms import DIGL, SDRF, EdgeGraph, LargestComponent, resolve_transforms
+from adgn.transforms import DIGL, SDRF, EdgeGraph, LargestComponent, Transform, resolve_transforms
 
 EDGES = torch.tensor([[1, 2, 3, 4, 2], [2, 3, 4, 1, 4]])  # node 0 is alone
 
@@ -67,7 +69,7 @@ def test_node_ids_of_before_are_kept(tmp_path):
 )
 def test_a_file_gives_the_same_graph(tmp_path, monkeypatch, transform):
     graph = EdgeGraph(EDGES, 5)
-    first = apply_transforms(graph, (transform,), root=tmp_path)
+    first, _ = apply_transforms(graph, (transform,), root=tmp_path)
     (file,) = (tmp_path / "adgn" / "transforms").glob("*.safetensors")
     assert file.name.startswith(f"{transform.name}-")
 
@@ -75,7 +77,7 @@ def test_a_file_gives_the_same_graph(tmp_path, monkeypatch, transform):
         raise AssertionError("it is known already")
 
     monkeypatch.setattr(type(transform), "apply", never)
-    again = apply_transforms(graph, (transform,), root=tmp_path)
+    again, _ = apply_transforms(graph, (transform,), root=tmp_path)
     assert torch.equal(first.edge_index, again.edge_index)
     assert first.num_nodes == again.num_nodes
     assert first.report == again.report
@@ -108,11 +110,11 @@ def test_other_settings_and_other_graphs_are_other_files(tmp_path):
 
 def test_a_damaged_file_is_made_again(tmp_path):
     graph = EdgeGraph(EDGES, 5)
-    first = apply_transforms(graph, (DIGL(k=2),), root=tmp_path)
+    first, _ = apply_transforms(graph, (DIGL(k=2),), root=tmp_path)
     (file,) = (tmp_path / "adgn" / "transforms").glob("*.safetensors")
     file.write_bytes(file.read_bytes()[:-3])
     with pytest.warns(UserWarning, match="making it again"):
-        again = apply_transforms(graph, (DIGL(k=2),), root=tmp_path)
+        again, _ = apply_transforms(graph, (DIGL(k=2),), root=tmp_path)
     assert torch.equal(first.edge_index, again.edge_index)
 
 
@@ -160,3 +162,42 @@ def test_resolved_transforms_are_those_of_the_settings(tmp_path):
         transformed(data(), given, root=tmp_path) for given in (settings, "reverse|digl:k=2")
     )
     assert torch.equal(one.edge_index, other.edge_index)
+
+
+def test_a_transform_that_is_there_twice_tells_of_itself_each_time(tmp_path):
+    ends = torch.tensor([[0, 0, 1, 2, 3, 3, 4], [1, 2, 2, 3, 4, 5, 5]])  # two triangles
+    given = Data(x=torch.eye(6), edge_index=ends)
+    notes = transformed(given, "sdrf:iterations=2 | sdrf:iterations=1", root=tmp_path)
+    first, second = notes.transform_notes
+    assert first != second
+    after, before = first.rpartition("→ ")[2], second.partition("curvature ")[2].split()[0]
+    assert after == before  # the second begins where the first ended
+    alone = Data(x=torch.eye(5), edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]))
+    parts = "largest_component:kind=strong | reverse | largest_component"
+    assert transformed(alone, parts, root=tmp_path).transform_notes == [
+        "strong component: 2 nodes left out",
+        "weak component: 0 nodes left out",
+    ]
+
+
+def test_what_a_slow_transform_says_of_the_last_layer_is_kept(tmp_path):
+    class Slow(Transform):
+        """Makes the last layer fully adjacent, slowly."""
+
+        name = "slow-fa"
+        is_slow = True
+
+        def apply(self, graph):
+            return replace(graph, fully_adjacent=True)
+
+    for _ in range(2):  # made, and read
+        found, _ = apply_transforms(EdgeGraph(EDGES, 5), (Slow(),), root=tmp_path)
+        assert found.fully_adjacent
+    plain, _ = apply_transforms(EdgeGraph(EDGES, 5), (DIGL(k=2),), root=tmp_path)
+    assert not plain.fully_adjacent
+
+
+@pytest.mark.parametrize("wrong", [EDGES, None, [1, 2]])
+def test_what_is_no_data_is_refused(wrong):
+    with pytest.raises(TypeError, match=r"data is a \w+; give PyG data, Data\(x=x"):
+        transformed(wrong, "undirected")

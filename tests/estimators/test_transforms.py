@@ -106,7 +106,7 @@ def test_what_cannot_be_is_refused_before_any_work():
     for transform, message in (
         ("largest_component", "leaves nodes out, but every node of a graph is predicted"),
         ("diggl", "Did you mean 'digl'"),
-        ("digl:k=500", "k=500 entries per column are more than the graph's 120 nodes"),
+        ("digl:k=0", "k=0 is not valid for transform digl"),
     ):
         with pytest.raises(ValueError, match=message):
             adgn.NodeClassifier(transform=transform, **QUICK).fit(graph)

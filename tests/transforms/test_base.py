@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch_geometric.data import Data
 
 from adgn.transforms import (
     DIGL,
@@ -14,6 +15,7 @@ from adgn.transforms import (
     Undirected,
     apply_each,
     available_transforms,
+    balanced_forman_curvature,
     find_transform,
     register_transform,
     resolve_transforms,
@@ -136,3 +138,28 @@ def test_many_graphs_are_transformed_one_by_one(transform):
 def test_many_graphs_that_would_lose_nodes_are_refused():
     with pytest.raises(ValueError, match="leaves nodes out, which is not done to each of many"):
         apply_each(LargestComponent(), EdgeGraph(RING, 9), POINTER)
+
+
+@pytest.mark.parametrize("wrong", [Data(edge_index=torch.zeros(2, 1)), torch.zeros(2, 1)])
+def test_a_transform_says_what_it_takes(wrong):
+    message = r"graph is a (Data|Tensor); undirected takes an EdgeGraph.*transformed\(data, 'undir"
+    with pytest.raises(TypeError, match=message):
+        Undirected()(wrong)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: DIGL(alpha=-1.0), "alpha=-1.0 is not valid for transform digl: .* digl takes ker"),
+        (lambda: SDRF(iteration=3), "no setting 'iteration'. Did you mean 'iterations'"),
+    ],
+)
+def test_wrong_settings_are_explained_however_they_are_given(make, message):
+    with pytest.raises(ValueError, match=message) as found:
+        make()
+    assert type(found.value) is ValueError
+
+
+def test_a_node_that_is_not_there_is_named_with_the_fix():
+    with pytest.raises(ValueError, match=r"edge_index\[1, 0\] = 3 .* 2 nodes; .* give num_nodes"):
+        balanced_forman_curvature(torch.tensor([[0], [3]]), 2)

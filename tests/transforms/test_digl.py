@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adgn.transforms import DIGL, EdgeGraph, Undirected
+from adgn.transforms import DIGL, EdgeGraph, Undirected, apply_each
 from adgn.transforms.digl import diffusion_operator
 from tests.graphs import graphs
 
@@ -152,9 +152,23 @@ def test_impossible_settings(wrong, message):
         DIGL(**wrong)
 
 
+def test_a_column_without_more_entries_keeps_all_of_them():
+    every, more = (DIGL(k=k)(RANDOM) for k in (12, 20))
+    assert torch.equal(every.edge_index, more.edge_index)
+    assert torch.equal(every.edge_weight, more.edge_weight)
+    assert DIGL(k=20).expected_edges(12, 5) == 12 * 12
+
+
+def test_many_graphs_may_be_smaller_than_k():
+    ends = torch.tensor([[0, 1, 2, 3, 5], [1, 2, 3, 4, 6]])
+    found = apply_each(DIGL(k=4), EdgeGraph(ends, 7), torch.tensor([0, 5, 7]))
+    alone = DIGL(k=4)(EdgeGraph(torch.tensor([[0], [1]]), 2))
+    last = found.edge_index[1] >= 5
+    assert torch.equal(found.edge_index[:, last] - 5, alone.edge_index)
+    assert torch.equal(found.edge_weight[last], alone.edge_weight)
+
+
 def test_impossible_graphs():
-    with pytest.raises(ValueError, match=r"k=20 entries per column are more than .* 12 nodes"):
-        DIGL(k=20)(RANDOM)
     negative = EdgeGraph(torch.tensor([[0], [1]]), 2, torch.tensor([-1.0]))
     with pytest.raises(ValueError, match=r"edge_weight\[0\] = -1 is negative"):
         DIGL(k=1)(negative)

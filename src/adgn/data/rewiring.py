@@ -42,6 +42,11 @@ def transformed(
         >>> part.x.shape, part.node_id.tolist(), part.transform_notes
         (torch.Size([2, 3]), [0, 1], ['weak component: 1 nodes left out'])
     """
+    if not isinstance(data, Data):
+        raise TypeError(
+            f"data is a {type(data).__name__}; give PyG data, Data(x=x, edge_index=edge_index), or "
+            "apply the transform itself to an EdgeGraph(edge_index, num_nodes)"
+        )
     transforms = resolve_transforms(transform)
     nodes = int(data.num_nodes or 0)
     for name, value in data:
@@ -56,7 +61,7 @@ def transformed(
                 "together: [transformed(one, ...) for one in graphs]"
             )
     before = EdgeGraph(data.edge_index, nodes, data.get("edge_weight"))
-    after = apply_transforms(before, transforms, root=root)
+    after, notes = apply_transforms(before, transforms, root=root)
     result = take_nodes(data, after.kept) if after.kept is not None else data.clone()
     result.edge_index = after.edge_index
     if "edge_weight" in result:
@@ -69,7 +74,7 @@ def transformed(
     result.num_nodes = after.num_nodes
     result.normalized = after.normalized
     result.fully_adjacent = after.fully_adjacent
-    result.transform_notes = notes_of(transforms, after.report)
+    result.transform_notes = notes
     return result
 
 
@@ -90,8 +95,10 @@ def apply_transforms(
     *,
     node_ptr: Tensor | None = None,
     root: str | os.PathLike[str] | None = None,
-) -> EdgeGraph:
-    """The graph after all transforms, in order; slow ones are read from disk where they are known.
+) -> tuple[EdgeGraph, list[str]]:
+    """The graph after all transforms, in order, and what each did, in a line.
+
+    Slow ones are read from disk where they are known.
 
     A file is found by the transform's settings and by what the graph is: its edges, weights and
     number of nodes.
@@ -103,24 +110,24 @@ def apply_transforms(
         root: The data root.
     """
     folder = cache_folder(data_root(root)) / "transforms"
+    notes, report = [], dict(graph.report)
     for transform in transforms:
         transform.check(graph)
+        graph = replace(graph, report={})  # one that is there twice tells of itself each time
         if transform.is_slow:
             graph = _remembered(transform, graph, node_ptr, folder)
         else:
             graph = apply_each(transform, graph, node_ptr)
-    return graph
+        notes.append(_note(transform, graph.report))
+        report |= graph.report
+    return replace(graph, report=report), [note for note in notes if note]
 
 
-def notes_of(transforms: Sequence[Transform], report: Mapping[str, float]) -> list[str]:
-    """What the transforms did, in a line for each that has something to say."""
-    notes = []
-    for transform in transforms:
-        start = f"{transform.name}."
-        own = {k.removeprefix(start): v for k, v in report.items() if k.startswith(start)}
-        if own:
-            notes.append(transform.describe(own))
-    return [note for note in notes if note]
+def _note(transform: Transform, report: Mapping[str, float]) -> str:
+    """What a transform did; empty where it has nothing to say."""
+    start = f"{transform.name}."
+    own = {k.removeprefix(start): v for k, v in report.items() if k.startswith(start)}
+    return transform.describe(own) if own else ""
 
 
 def _remembered(
@@ -160,7 +167,7 @@ def _remembered(
         num_nodes=int(found["num_nodes"]),
         edge_weight=None if weight is None else weight.to(device),
         normalized=bool(found["normalized"]),
-        fully_adjacent=graph.fully_adjacent,
+        fully_adjacent=graph.fully_adjacent or bool(found.get("fully_adjacent", False)),
         kept=graph.kept if kept is None else kept,
         report={**graph.report, **report},
     )
@@ -171,6 +178,7 @@ def _as_tensors(graph: EdgeGraph) -> dict[str, Tensor]:
         "edge_index": graph.edge_index,
         "num_nodes": torch.tensor(graph.num_nodes),
         "normalized": torch.tensor(graph.normalized),
+        "fully_adjacent": torch.tensor(graph.fully_adjacent),
     }
     if graph.edge_weight is not None:
         tensors["edge_weight"] = graph.edge_weight

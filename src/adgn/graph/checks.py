@@ -41,7 +41,7 @@ def check_edge_index(edge_index: Tensor, num_nodes: int) -> None:
         value = int(edge_index[wrong[0], wrong[1]])
         raise ValueError(
             f"edge_index[{wrong[0]}, {wrong[1]}] = {value} is out of range for {num_nodes} nodes; "
-            f"valid nodes are 0 to {num_nodes - 1}, and x needs one row per node"
+            f"valid nodes are 0 to {num_nodes - 1}; give num_nodes, or x with a row per node"
         )
 
 

@@ -104,8 +104,19 @@ class Transform(BaseModel, ABC):
     # Whether many graphs side by side are transformed as each of them would be alone.
     separable: ClassVar[bool] = False
 
+    def __init__(self, **settings: Any) -> None:
+        try:
+            super().__init__(**settings)
+        except ValidationError as error:
+            raise ValueError(_explained(type(self), error)) from None
+
     def __call__(self, graph: EdgeGraph) -> EdgeGraph:
         """The transformed graph; raises `ValueError` for one that it cannot be applied to."""
+        if not isinstance(graph, EdgeGraph):
+            raise TypeError(
+                f"graph is a {type(graph).__name__}; {self.name} takes an EdgeGraph(edge_index, "
+                f"num_nodes), and of PyG data adgn.data.transformed(data, {self.name!r})"
+            )
         self.check(graph)
         return self.apply(graph)
 
@@ -254,10 +265,7 @@ def _from_settings(settings: Mapping[str, Any]) -> Transform:
         for key, value in settings.items()
         if key != "name"
     }
-    try:
-        return kind(**given)
-    except ValidationError as error:
-        raise ValueError(_explained(kind, error)) from None
+    return kind(**given)
 
 
 def _explained(kind: type[Transform], error: ValidationError) -> str:

@@ -34,10 +34,10 @@ class DIGL(Transform):
     \mathbf{S} = \exp(-t (\mathbf{I} - \hat{\mathbf{A}})).
     $$
 
-    Of each column the $k$ largest entries, or all entries of at least `threshold`, stay, divided by
-    their sum: the weights that a node hears are 1 in sum. With `undirected` the result is
-    $(\mathbf{S} + \mathbf{S}^\top) / 2$ of that, and what node $j$ hears is
-    $(1 + \sum_i S_{ji}) / 2$ in sum, which in general is not 1.
+    Of each column the $k$ largest entries (all of one that has no more), or all entries of at least
+    `threshold`, stay, divided by their sum: the weights that a node hears are 1 in sum. With
+    `undirected` the result is $(\mathbf{S} + \mathbf{S}^\top) / 2$ of that, and what node $j$
+    hears is $(1 + \sum_i S_{ji}) / 2$ in sum, which in general is not 1.
 
     In both cases the method that follows takes the weights as they are, in place of the operator
     that it would make, with no second normalisation and no further self loops; `normalize=True`
@@ -68,7 +68,7 @@ class DIGL(Transform):
     )
     t: float = Field(5.0, ge=0, le=500, description="heat: for how long it diffuses")
     k: int | None = Field(
-        None, ge=1, description="entries kept per column; 64 where no threshold is given"
+        None, ge=1, description="entries kept per column at most; 64 where no threshold is given"
     )
     threshold: float | None = Field(
         None, gt=0, description="entries of at least this are kept, instead of `k`"
@@ -98,12 +98,7 @@ class DIGL(Transform):
         return {**values, "k": _USUAL_K} if k is None and threshold is None else values
 
     def check(self, graph: EdgeGraph) -> None:
-        """Raises where there are fewer nodes than `k`, or weights are negative."""
-        if self.k is not None and self.k > graph.num_nodes:
-            raise ValueError(
-                f"transform digl: k={self.k} entries per column are more than the graph's "
-                f"{graph.num_nodes} nodes; give a smaller k, or a threshold"
-            )
+        """Raises where weights are negative."""
         weight = graph.edge_weight
         if weight is not None and bool((weight < 0).any()):
             edge = int((weight < 0).nonzero()[0])
@@ -114,7 +109,9 @@ class DIGL(Transform):
 
     def expected_edges(self, nodes: int, edges: int) -> int:
         """`k` per node; for a threshold it is not known."""
-        return edges if self.k is None else nodes * self.k * (2 if self.undirected else 1)
+        if self.k is None:
+            return edges
+        return nodes * min(self.k, nodes) * (2 if self.undirected else 1)
 
     def apply(self, graph: EdgeGraph) -> EdgeGraph:
         """The diffused graph, with weights in single precision."""
@@ -208,7 +205,8 @@ class DIGL(Transform):
             row, column = np.nonzero(block >= self.threshold)
         else:
             assert self.k is not None
-            largest = np.argpartition(-block, self.k - 1, axis=0)[: self.k]
+            count = min(self.k, len(block))
+            largest = np.argpartition(-block, count - 1, axis=0)[:count]
             column = np.broadcast_to(np.arange(block.shape[1]), largest.shape).ravel()
             row = largest.ravel()
             there = block[row, column] > 0  # fewer than k may be reached

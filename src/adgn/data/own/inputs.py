@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from adgn.data import Graph, Preprocessing
-from adgn.data.rewiring import apply_transforms, notes_of
+from adgn.data.rewiring import apply_transforms
 from adgn.graph import Adjacency, GraphBlocks, OperatorDirection, turned
 from adgn.graph.direction import check_operator_direction
 from adgn.nn.network import Level
@@ -85,7 +85,7 @@ class Inputs:
             count = torch.bincount(graph.graph_of_node, minlength=graph.num_graphs)
             pointer = torch.cat([count.new_zeros(1), count.cumsum(0)])
         edges = EdgeGraph(graph.edge_index, graph.num_nodes, features.edge_weight)
-        found = apply_transforms(edges, transforms, node_ptr=pointer)
+        found, notes = apply_transforms(edges, transforms, node_ptr=pointer)
         if found.kept is not None:
             raise ValueError("a transform left nodes out, but a model predicts all of them")
         return replace(
@@ -93,7 +93,7 @@ class Inputs:
             edge_index=found.edge_index,
             edge_weight=found.edge_weight,
             directed=graph.directed if not found.num_edges else not found.is_symmetric,
-            notes=(*features.notes, *notes_of(transforms, found.report)),
+            notes=(*features.notes, *notes),
             normalized=found.normalized,
             fully_adjacent=found.fully_adjacent,
         )
