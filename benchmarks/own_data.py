@@ -123,7 +123,7 @@ def measure_all() -> dict[str, Any]:
 def table(results: dict[str, Any]) -> str:
     """The Markdown table of the docs, and before it what it says."""
     seconds = [run["read_seconds"] + run["features_seconds"] for run in results["runs"].values()]
-    peaks = [run["peak_mb"] / 1024 for run in results["runs"].values()]
+    peaks = [run["peak_mb"] / 1000 for run in results["runs"].values()]
     lines = [
         f"From files to features it takes {min(seconds):.1f} to {max(seconds):.1f} s and at most "
         f"{max(peaks):.1f} GB.",
@@ -135,7 +135,7 @@ def table(results: dict[str, Any]) -> str:
         lines.append(
             f"| {IDS[ids]} | {run['nodes']:,} | {run['edges']:,} | {run['features']} | "
             f"{run['read_seconds']:.1f} | {run['features_seconds']:.1f} | "
-            f"{run['cpu_seconds']:.1f} | {run['peak_mb'] / 1024:.2f} |"
+            f"{run['cpu_seconds']:.1f} | {run['peak_mb'] / 1000:.2f} |"
         )
     packages = ", ".join(f"{name} {number}" for name, number in results["versions"].items())
     lines += [
