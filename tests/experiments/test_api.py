@@ -444,6 +444,9 @@ def test_columns_of_files_that_users_supply(here, tmp_path):
     assert "chameleon-filtered" in keys
     assert "cornell-fixed" not in keys
     assert table.constant(table.experiment.columns[keys.index("chameleon-filtered")]).mean > 0
+    rewired = here("heterophily", models=["sdrf"], columns=["chameleon-filtered"])
+    (job,) = rewired.jobs
+    assert any("edges added" in note for note in job.cell.notes)  # what the transform did
     # A column that was measured stays in the table when its file is gone.
     shutil.rmtree(tmp_path / "data" / "heterophilous-graphs")
     with pytest.raises(ReproductionError, match="nothing is left to do"):
