@@ -7,6 +7,7 @@ python scripts/document_results.py --write   # write pages, figures and README
 import argparse
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import transfer_part
@@ -152,14 +153,37 @@ def headline(found: Results | None) -> str:
         if whole is None or not whole.statuses["done"]:
             short.append(EXPERIMENTS[name].title)
             continue
+        kept = front_rows(whole)
+        rows = whole.experiment.rows
+        outline = whole.experiment.model_copy(
+            update={"rows": tuple(row for row in rows if row.key in kept)}
+        )
+        shown = replace(whole, experiment=outline)
+        begun = {key for (key, _), cell in whole.cells.items() if cell.status == "done"}
+        left = len(begun - kept)
+        page = f"docs/results.md#{whole.experiment.title.lower().replace(' ', '-')}"
+        more = f" {left} more rows, which the paper does not have: [Results]({page})."
         parts.append(
             f"**{whole.experiment.title}.** {escape_markdown(verdict(whole))}\n\n"
-            f"{headline_table(whole)}\n"
-            f"Made by `{reproduce_command(whole)}`."
+            f"{headline_table(shown)}\n"
+            f"Made by `{reproduce_command(whole)}`.{more if left else ''}"
         )
     if short:
         parts.append(f"No cell has all its runs yet: {', '.join(short)}.")
     return "\n\n".join([*parts, "All tables, partial cells too: [Results](docs/results.md)."])
+
+
+def front_rows(table: TableResults) -> set[str]:
+    """The keys of the rows that the paper has, and of those that are the best of a column."""
+    experiment = table.experiment
+    kept = {key for (key, _), cell in table.cells.items() if cell.published is not None}
+    best = max if experiment.metric.higher_is_better else min
+    for column in experiment.columns:
+        means = {row.key: table.compared(row, column) for row in experiment.rows}
+        known = {key: mean for key, mean in means.items() if mean is not None}
+        if known:
+            kept.add(best(known, key=known.__getitem__))
+    return kept
 
 
 def transfer() -> str:

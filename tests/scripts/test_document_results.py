@@ -139,3 +139,22 @@ def test_a_place_that_is_missing_is_named(sampled):
         front("transfer", "transfers")
     with pytest.raises(ValueError, match=r"has no place <!-- results:transfer --> …"):
         front("/results:transfer", "")
+
+
+def test_the_front_page_has_the_rows_of_the_paper_and_those_that_are_best(script):
+    found = script.read_results(script.RESULTS)
+    (table,) = [t for t in found.tables if t.experiment.name == "heterophily"]
+    kept = script.front_rows(table.complete())
+    rows = {row.key: row for row in table.experiment.rows}
+    for key in rows:
+        cells = [table.cells[key, column.key] for column in table.experiment.columns]
+        if any(cell.published for cell in cells):
+            assert key in kept
+    for column in table.experiment.columns:
+        means = {key: table.compared(row, column) for key, row in rows.items()}
+        best = max(mean for mean in means.values() if mean is not None)
+        assert kept & {key for key, mean in means.items() if mean == best}
+    text = script.headline(found)
+    for key in rows.keys() - kept:
+        assert f"| {rows[key].title} |" not in text
+    assert "more rows, which the paper does not have: [Results](docs/results.md#hetero" in text
