@@ -14,7 +14,10 @@ NORMALIZED = {"task": {"normalize": True}}
 # Within the ranges of their papers.
 DIFFUSIONS = ("alpha=0.15,k=32", "alpha=0.05,k=32", "alpha=0.05,k=128", "kernel=heat,t=5,k=32")
 FLOWS = tuple(f"iterations={n},remove_above={c}" for n in (100, 1000) for c in (0.5, 20))
-ISOMAP = "Nodes lie in a plane by Isomap, computed here; files of the authors are not used."
+ISOMAP: dict[str, Any] = {
+    "published": "Geom-GCN",
+    "notes": ("Nodes lie in a plane by Isomap, computed here; files of the authors are not used.",),
+}
 SELF_TERM = (
     "The last layer hears the mean of all nodes and the node itself; in the released code it hears "
     "the sum of all nodes alone, so that all nodes get the same answer."
@@ -40,14 +43,6 @@ def _quoted_method(model: str, direction: Direction | None) -> Row:
     heard = {} if direction is None else {"direction": direction}
     settings = {**NORMALIZED, "model": heard}
     return Row(key=model, title=model_spec(model).title, model=model, settings=settings)
-
-
-def _geomgcn() -> Row:
-    """Geom-GCN with its authors' schedule of the learning rate."""
-    row = _quoted_method("geomgcn", "out")
-    schedule = {"schedule": {"name": "plateau", "factor": 0.8, "patience": 50}}
-    about = {"title": "Geom-GCN", "published": "Geom-GCN", "notes": (ISOMAP,)}
-    return row.model_copy(update={**about, "settings": {**row.settings, **schedule}})
 
 
 def _rewired(key: str, title: str, direction: Direction, *transforms: str, note: str = "") -> Row:
@@ -89,7 +84,7 @@ ROWS = (
     _quoted_method("gprgnn", "in"),
     _quoted_method("h2gcn", "undirected"),
     _quoted_method("gcnii", "out").model_copy(update={"notes": (BOTH_VARIANTS,)}),
-    _geomgcn(),
+    _quoted_method("geomgcn", "out").model_copy(update={"title": "Geom-GCN", **ISOMAP}),
     _quoted_method("pairnorm", "out"),
     _quoted_method("graphsage", "out"),
     _quoted_method("gcn", "out"),

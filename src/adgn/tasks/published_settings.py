@@ -33,14 +33,12 @@ _OWN: Mapping[str, SearchSpace] = {
         "optimizer.lr": [0.005, 0.01],
         "model.num_layers": [2],  # it is the slowest of all
         "model.dropout": [0.0, 0.6],
-        **DROPS_FEATURES,
         "model.heads": [8],
         "model.act": ["elu"],
     },
     "gcn": _RELU,
     "gcnii": {
         **_RELU,
-        **DROPS_FEATURES,
         "optimizer.lr": [0.01],
         "model.alpha": [0.5],
         "model.theta": [0.5],

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from adgn.nn import ModelOptions, model_spec
-from adgn.tasks.authors import DROPS_FEATURES, ELSEWHERE, FEW_ROUNDS, HETEROPHILY
+from adgn.tasks.authors import ELSEWHERE, FEW_ROUNDS, HETEROPHILY
 from adgn.training.config import ModelConfig
 from adgn.training.tasks import task_entry
 
@@ -266,7 +266,6 @@ def _ggcn(layers: int, decay: float, size: int, dropout: float, share: float) ->
 
 def _geomgcn(size: int, decay: float) -> dict[str, Any]:
     fixed = {"model.num_layers": 2, "model.dropout": 0.5, "optimizer.lr": 0.05}
-    fixed |= {key: values[0] for key, values in DROPS_FEATURES.items()}
     return {"model.hidden_channels": size, "optimizer.weight_decay": decay, **fixed}
 
 
