@@ -152,7 +152,7 @@ HETEROPHILY: Mapping[str, AuthorSpaces] = {
             "model.norm": ["pair"],
             "model.scale": [1.0],
         },
-        "settings of GGCN's authors, whose numbers the A-DGN paper quotes; PN-SI in the grid alone",
+        "settings of GGCN's authors, whose numbers the A-DGN paper quotes, and PN-SI",
     ),
     "pathgcn": AuthorSpaces(
         {
