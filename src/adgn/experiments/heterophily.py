@@ -26,6 +26,7 @@ BOTH_VARIANTS = (
     "GCNII or GCNII*, whose layers have a second matrix for the first states: the search chooses. "
     "The script of the published number runs both."
 )
+BOTH_MODES = "PN or PN-SI, by the search; the published number is of PN, with up to 64 layers."
 AS_THEY_ARE = (
     "The GCN takes the weights as they are; in the reference code it normalises them again and "
     "adds self loops."
@@ -85,7 +86,7 @@ ROWS = (
     _quoted_method("h2gcn", "undirected"),
     _quoted_method("gcnii", "out").model_copy(update={"notes": (BOTH_VARIANTS,)}),
     _quoted_method("geomgcn", "out").model_copy(update={"title": "Geom-GCN", **ISOMAP}),
-    _quoted_method("pairnorm", "out"),
+    _quoted_method("pairnorm", "out").model_copy(update={"notes": (BOTH_MODES,)}),
     _quoted_method("graphsage", "out"),
     _quoted_method("gcn", "out"),
     _quoted_method("gat", "out"),
