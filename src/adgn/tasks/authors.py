@@ -151,7 +151,7 @@ HETEROPHILY: Mapping[str, AuthorSpaces] = {
     "pathgcn": AuthorSpaces(
         {
             "optimizer.lr": [1e-2, 1e-3],
-            "optimizer.weight_decay": [5e-4, 5e-3],
+            "optimizer.weight_decay": [5e-5, 5e-4, 5e-3],
             "model.num_layers": [2, 4],
             **_UNITS,
             **_RELU,
@@ -162,7 +162,7 @@ HETEROPHILY: Mapping[str, AuthorSpaces] = {
         },
         {
             "optimizer.lr": [1e-2],
-            "optimizer.weight_decay": [5e-4, 5e-3],
+            "optimizer.weight_decay": [5e-5, 5e-4],
             "model.num_layers": [2, 4],
             **_UNITS,
             **_RELU,
