@@ -27,7 +27,7 @@ from adgn.selection import Run
 from adgn.training import train
 
 TABLE = "property"
-LEAST = 0.1  # with smaller steps all configurations are far behind in every search
+LEAST = 0.1  # with smaller steps all configurations are far behind where they were ended
 
 
 def ended_early(cell: Cell, search: SearchRecord) -> Iterator[tuple[dict[str, Any], Tried | None]]:
