@@ -81,6 +81,8 @@ def test_published_values_stand_with_the_target_they_were_measured_on():
     assert (
         plan_cell("property", "adgn-random-gcn", "laplacian", "laptop").published().mean == -0.951
     )
+    for solved in ("adgn-ridge", "adgn-ridge-gcn"):  # the published randomised rows are trained
+        assert plan_cell("property", solved, "sssp", "laptop").published() is None
     assert plan_cell("property-time", "grand", "laplacian", "laptop").published().mean == 109.15
     assert plan_cell("trees", "gin", "radius-7", "laptop").published() is None
     assert plan_cell("heterophily", "adgn-gcn", "texas", "laptop").published().std == 0.0602

@@ -44,6 +44,18 @@ def _randomised(phi: str, *values: tuple[float, float]) -> Row:
     return row.model_copy(update={"quotes": quotes})
 
 
+def _solved(phi: str) -> Row:
+    """A randomised row whose encoder is random too, and whose linear readout is solved exactly."""
+    key, gcn = ("adgn-ridge-gcn", " (GCN)") if phi == "gcn" else ("adgn-ridge", "")
+    options = {"weight_sharing": True, "train_recurrent": False, "readout": "ridge"}
+    row = adgn_row(key, f"A-DGN randomised, ridge{gcn}", phi=phi, **options)
+    notes = (
+        "Encoder and layers stay as initialised, and a linear readout is solved exactly. Nothing "
+        "published is of this kind.",
+    )
+    return row.model_copy(update={"quotes": {}, "notes": notes})
+
+
 def _published_time(row: Row, column: Column, config: TrainConfig) -> Published | None:
     title = TARGETS[column.task].published_as
     if title is None:
@@ -117,6 +129,8 @@ _ALL = (
             *PROPERTY_ROWS,
             _randomised("sum", (0.1243, 0.0626), (-1.2731, 0.1622), (0.8061, 0.01877)),
             _randomised("gcn", (0.5549, 0.2156), (-0.9510, 0.0511), (0.7649, 0.0108)),
+            _solved("sum"),
+            _solved("gcn"),
         ),
         columns=PROPERTIES,
         notes=(
