@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from adgn.experiments.budgets import SEARCH_SEED, Budget, find_budget
-from adgn.experiments.definition import Column, Experiment, Row
+from adgn.experiments.definition import Column, Experiment, Row, Settings
 from adgn.experiments.fingerprint import described_search, described_settings
 from adgn.experiments.records import FORMAT, Cell, Published
 from adgn.experiments.tables import find_experiment
@@ -43,13 +43,7 @@ class CellPlan:
     def fixed(self) -> dict[str, Any]:
         """Settings of the row and the column, by dotted key."""
         both = self.experiment.settings_of(self.row, self.column)
-        parts = (self.row.settings, self.column.settings, both)
-        return {
-            f"{section}.{key}": value
-            for part in parts
-            for section, values in part.items()
-            for key, value in values.items()
-        }
+        return _dotted(self.row.settings) | _dotted(self.column.settings) | _dotted(both)
 
     @cached_property
     def base(self) -> TrainConfig:
@@ -88,7 +82,9 @@ class CellPlan:
             for key, values in named.items()
             if key not in self.fixed
         }
-        free |= self.row.space
+        # What the row searches is in place of what it fixes, but not of what the column fixes.
+        of_column = _dotted(self.column.settings)
+        free |= {key: values for key, values in self.row.space.items() if key not in of_column}
         one = next(iter(named))  # where nothing is free, a study of the one configuration
         return free or {one: [self.fixed[one]]}
 
@@ -222,6 +218,15 @@ class CellPlan:
             "config": described_settings(self.base),
         }
         return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _dotted(settings: Settings) -> dict[str, Any]:
+    """Settings by section as ones by dotted key; a value may be a mapping itself."""
+    return {
+        f"{section}.{key}": value
+        for section, values in settings.items()
+        for key, value in values.items()
+    }
 
 
 def planned_columns(experiment: Experiment, budget: Budget) -> tuple[Column, ...]:
