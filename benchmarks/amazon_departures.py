@@ -16,9 +16,8 @@ from torch_geometric.nn import AntiSymmetricConv as PyGAntiSymmetricConv
 from torch_geometric.nn import GCNConv
 
 from adgn.bench.rivals import normalised_csr
-from adgn.graph import Adjacency, graph_operator
 from adgn.nn import Model, register_model
-from adgn.nn.models.adgn import ADGN, ADGNOptions
+from adgn.nn.models.adgn import ADGNOptions
 from adgn.training import TrainConfig, resolve_config
 
 MODEL = {"phi": "gcn", "num_layers": 5, "hidden_channels": 64, "epsilon": 1.0, "gamma": 0.1}
@@ -27,7 +26,7 @@ CHANGES: dict[str, dict[str, dict[str, Any]]] = {
     "PyG's layer": {"model": {"name": "adgn-of-pyg"}},
     "weight decay 0.01": {"optimizer": {"weight_decay": 0.01}},
     "normalised features": {"task": {"normalize": True}},
-    "first states from neighbours": {"model": {"name": "adgn-from-neighbours"}},
+    "first states from neighbours": {"model": {"first_hops": 1}},
     "dropout 0.5": {"model": {"dropout": 0.5}},
     "dropout 0.8": {"model": {"dropout": 0.8}},
 }
@@ -55,34 +54,11 @@ class OfPyG(nn.Module):
         return states
 
 
-class FromNeighbours(nn.Module):
-    """A-DGN whose first states are those of the neighbours: nothing goes past the graph."""
-
-    def __init__(self, channels: int, num_layers: int, options: ADGNOptions) -> None:
-        super().__init__()
-        self.updates = ADGN.build_propagation(channels, num_layers, options)
-
-    def forward(self, x: Tensor, graph: Adjacency, edge_weight: Tensor | None = None) -> Tensor:
-        """The states after all layers."""
-        operator = graph_operator(
-            graph, edge_weight, num_nodes=x.size(0), normalization="gcn", like=x
-        )
-        states: Tensor = self.updates(operator @ x, graph, edge_weight)
-        return states
-
-
 @register_model("adgn-of-pyg", options=ADGNOptions)
 class ADGNOfPyG(Model):
     """A-DGN with PyG's layer and its GCN."""
 
     build_propagation = staticmethod(OfPyG)
-
-
-@register_model("adgn-from-neighbours", options=ADGNOptions)
-class ADGNFromNeighbours(Model):
-    """A-DGN after one hop of GCN's operator on the encoded features."""
-
-    build_propagation = staticmethod(FromNeighbours)
 
 
 def config(task: str, change: str, split: int) -> TrainConfig:

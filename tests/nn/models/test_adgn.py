@@ -3,6 +3,7 @@ import torch
 import torch_geometric.nn as pyg
 from torch import nn
 
+from adgn.graph import graph_operator
 from adgn.nn import ADGN, build_model, model_spec
 from adgn.nn.aggregation import AGGREGATIONS
 from tests.graphs import both_ways
@@ -51,6 +52,48 @@ def test_information_reaches_as_far_as_there_are_layers():
         x = torch.randn(10, 1, dtype=torch.float64, requires_grad=True)
         (grad,) = torch.autograd.grad(net(x, path)[0].sum(), x)
         assert (grad.squeeze() != 0).tolist() == [node <= layers for node in range(10)]
+
+
+@pytest.mark.parametrize("direction", ["in", "out", "undirected"])
+@pytest.mark.parametrize("weight_sharing", [True, False])
+def test_first_hops_are_powers_of_gcns_operator(direction: str, weight_sharing: bool):
+    line = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 1]])
+    weight = torch.rand(4, dtype=torch.float64) + 0.5
+    options = {"direction": direction, "weight_sharing": weight_sharing}
+    net = ADGN(3, 6, 2, 4, first_hops=2, **options).double()
+    plain = ADGN(6, 6, 2, 4, encoder="none", **options).double()
+    plain.load_state_dict({k: v for k, v in net.state_dict().items() if "encoder" not in k})
+    x = torch.randn(4, 3, dtype=torch.float64)
+    hop = graph_operator(
+        line, weight, num_nodes=4, normalization="gcn", direction=direction, like=x
+    ).to_dense()
+    start = hop @ hop @ net.encoder(x)
+    torch.testing.assert_close(net(x, line, weight), plain(start, line, weight))
+    torch.testing.assert_close(
+        net(x, line, weight, nodes=torch.tensor([1])), net(x, line, weight)[1:2]
+    )
+    entered, *after = net.propagation.trajectory(net.encoder(x), line, weight)
+    torch.testing.assert_close(entered, start)
+    assert len(after) == 4
+    torch.testing.assert_close(net.readout(after[-1]), net(x, line, weight))
+
+
+def test_first_hops_carry_the_signal_one_edge_further_each():
+    path = both_ways(*((i, i + 1) for i in range(9)))
+    for hops in (0, 2):
+        net = ADGN(1, 4, 1, 3, first_hops=hops).double()
+        x = torch.randn(10, 1, dtype=torch.float64, requires_grad=True)
+        (grad,) = torch.autograd.grad(net(x, path)[0].sum(), x)
+        assert (grad.squeeze() != 0).tolist() == [node <= 3 + hops for node in range(10)]
+
+
+def test_first_hops_listen_in_one_direction():
+    with pytest.raises(
+        ValueError, match=r"first_hops=1 does not fit direction='both'.*first_hops=0"
+    ):
+        ADGN(3, 4, 2, 5, first_hops=1, direction="both")
+    with pytest.raises(ValueError, match="first_hops=-1"):
+        ADGN(3, 4, 2, 5, first_hops=-1)
 
 
 def test_edge_weights_reach_the_layers():

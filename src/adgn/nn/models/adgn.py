@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from adgn.graph import Adjacency, NeededNodes, needed_nodes
@@ -12,7 +12,9 @@ from adgn.nn.base import Activation
 from adgn.nn.conv import GraphConvolution
 from adgn.nn.integrators import EULER, Integrator
 from adgn.nn.models.blocks import BlockOptions, in_blocks
+from adgn.nn.models.diffusion import DiffusionOptions
 from adgn.nn.models.options import AnyDirection, KeptMemory, StepSize
+from adgn.nn.models.sgc import SGCPropagation
 from adgn.nn.network import Model
 from adgn.nn.registry import ModelOptions, register_model
 from adgn.nn.steppers import Memory, checkpointed
@@ -31,9 +33,14 @@ class AntiSymmetricPropagation(nn.Module):
         *,
         phi: str | nn.Module | None,
         weight_sharing: bool,
+        first_hops: int = 0,
         **options: Any,
     ) -> None:
         super().__init__()
+        self.first: SGCPropagation | None = None
+        if first_hops > 0:
+            listens = DiffusionOptions(direction=options.get("direction", "in"))
+            self.first = SGCPropagation(channels, first_hops, listens)
         if isinstance(phi, nn.Module) and not weight_sharing:
             raise ValueError(
                 f"phi={type(phi).__name__}(...) is one module, but weight_sharing=False needs one "
@@ -63,7 +70,7 @@ class AntiSymmetricPropagation(nn.Module):
     ) -> NeededNodes | None:
         """What the last states of `nodes` need, for `forward`; see `GraphNetwork.forward`."""
         alike = as_one_integration(self.layers)
-        if alike is None or alike[0].integrator != EULER:
+        if alike is None or alike[0].integrator != EULER or self.first is not None:
             return None
         operator = alike[0].phi.prepared(like, edge_index, edge_weight)  # type: ignore[operator]
         return needed_nodes(operator, nodes, self.num_layers)
@@ -76,6 +83,7 @@ class AntiSymmetricPropagation(nn.Module):
         **kwargs: Any,
     ) -> Tensor:
         """The states after all layers."""
+        x = self._start(x, edge_index, edge_weight)
         if edge_weight is not None:
             kwargs["edge_weight"] = edge_weight
         alike = as_one_integration(self.layers)
@@ -102,13 +110,25 @@ class AntiSymmetricPropagation(nn.Module):
     def trajectory(
         self, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None, **kwargs: Any
     ) -> list[Tensor]:
-        """`x` and the states after each of the `num_layers` layers, the last as `forward`."""
+        """What enters the first of the `num_layers` layers, and the states after each of them.
+
+        That is `x` without first hops; the last states are those of `forward`.
+        """
+        states = [self._start(x, edge_index, edge_weight)]
         if edge_weight is not None:
             kwargs["edge_weight"] = edge_weight
-        states = [x]
         for layer in self.layers:
             states.extend(layer.trajectory(states[-1], edge_index, **kwargs)[1:])  # type: ignore[operator]
         return states
+
+    def _start(
+        self, x: Tensor, edge_index: Adjacency | NeededNodes, edge_weight: Tensor | None
+    ) -> Tensor:
+        """The states that enter the first layer."""
+        if self.first is None:
+            return x
+        start: Tensor = self.first(x, edge_index, edge_weight)
+        return start
 
 
 class UpdateOptions(ModelOptions):
@@ -144,6 +164,23 @@ class UpdateOptions(ModelOptions):
 
 class ADGNOptions(BlockOptions, UpdateOptions):
     """The options of A-DGN; those of its updates come first."""
+
+    first_hops: int = Field(
+        0,
+        ge=0,
+        description="how many hops of GCN's operator the encoded features take before the first "
+        "layer: with one or more none of them reaches the readout past the graph",
+    )
+
+    @model_validator(mode="after")
+    def _hops_have_one_direction(self) -> "ADGNOptions":
+        if self.first_hops and self.direction == "both":
+            raise ValueError(
+                f"first_hops={self.first_hops} does not fit direction='both': hops have no weights "
+                "that could differ for both directions; set direction to 'in', 'out' or "
+                "'undirected', or first_hops=0."
+            )
+        return self
 
 
 @register_model(
@@ -195,6 +232,8 @@ class ADGN(Model):
             for each direction, see `AntiSymmetricConv`.
         edge_dim: Features per edge, for a `phi` that reads them (`"gine"`, `"gat"`).
         phi_kwargs: More options for a `phi` given by name.
+        first_hops: How many hops of GCN's operator, $\mathbf{X}^0 \leftarrow
+            \hat{\mathbf{A}}^k \mathbf{X}^0$, come before the first layer (of each block).
         blocks: How many blocks of `num_layers` updates, each with weights of its own.
         block_mlp: The activation of an MLP after the updates of each block; `None`: no MLP. With
             `act=None` the updates of a block are linear, and only the MLPs are not.
