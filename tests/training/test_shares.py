@@ -25,10 +25,13 @@ def gradients(network):
     return torch.cat([grad.flatten() for grad in grads if grad is not None])
 
 
-@pytest.mark.parametrize("name", sorted(PARTITIONED_MODELS))
-def test_a_spread_graph_gives_the_outputs_and_gradients_of_the_whole(name):
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [*((name, {}) for name in sorted(PARTITIONED_MODELS)), ("adgn", {"first_hops": 2})],
+)
+def test_a_spread_graph_gives_the_outputs_and_gradients_of_the_whole(name, options):
     torch.manual_seed(0)
-    network = build_model(name, 3, 4, 2, 3).double()
+    network = build_model(name, 3, 4, 2, 3, **options).double()
     whole = network(X, EDGES)
     whole.pow(2).sum().backward()
     expected = gradients(network)

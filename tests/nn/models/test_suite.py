@@ -70,6 +70,7 @@ CASES = {
     },
     "adgn-per-layer": Case("adgn", {"weight_sharing": False, "phi": "gin"}),
     "adgn-gat-edges": Case("adgn", {"phi": "gat", "edge_dim": 2, "phi_kwargs": {"heads": 3}}),
+    "adgn-first-hops": Case("adgn", {"phi": "gcn", "first_hops": 2}, more_hops=2),
     "adgn-blocks": Case("adgn", {"act": None, "block_mlp": "tanh", "block_residual": True}),
     "graphcon-gat": Case("graphcon", {"coupling": "gat", "heads": 3, "act": "tanh"}),
     "mpssm-first": Case("mpssm", {"inputs": "first", "block_residual": True}),
