@@ -37,8 +37,7 @@ PYG = "PyG's layer"
 AMAZON = {"photo": "Amazon Photo", "computers": "Amazon Computers"}
 AMAZON_ROWS = {
     "adgn-gcn": "the paper's protocol",
-    "adgn-gcn-dropout": "dropout 0.5 or 0.8",
-    "adgn-gcn-hop": "first states from neighbours, dropout 0.5 or none",
+    "adgn-gcn-regularised": "dropout, first states as encoded or from neighbours",
 }
 
 

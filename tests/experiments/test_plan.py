@@ -68,8 +68,8 @@ def test_what_a_row_or_column_fixes_is_not_searched():
     assert plan.base.model.num_layers == 5
     assert plan.base.model.options["phi"] == "gcn"
     # What the row searches in place of what it fixes itself, the column may fix all the same.
-    searched = plan_cell("benchmarks", "adgn-gcn-dropout", "photo", "paper").space
-    over_depth = plan_cell("depth", "adgn-gcn-dropout", "photo-5", "paper").space
+    searched = plan_cell("benchmarks", "adgn-gcn-regularised", "photo", "paper").space
+    over_depth = plan_cell("depth", "adgn-gcn-regularised", "photo-5", "paper").space
     assert over_depth == {k: v for k, v in searched.items() if k != "model.num_layers"}
     # Where a row fixes everything, the study has the one configuration.
     single = plan_cell("trees", "gcn", "radius-2", "paper")

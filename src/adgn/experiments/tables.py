@@ -98,31 +98,26 @@ PROPERTY_ROWS = (
 )
 NODE_ROWS = (*baselines("gcn", "gat", "graphsage", "gin", "gcnii", "dgc", "grand"), *NODE_ADGN)
 
-
-def _departing(key: str, title: str, note: str, space: dict[str, list[Any]], **options: int) -> Row:
-    """A-DGN (GCN) as the paper's protocol does not have it: nothing published is compared."""
-    row = adgn_row(key, f"A-DGN (GCN), {title}", phi="gcn", epsilon=1.0, gamma=0.1, **options)
-    sizes = {"model.hidden_channels": [64, 128], "model.num_layers": [2, 5, 10]}
-    return row.model_copy(update={"quotes": {}, "space": {**space, **sizes}, "notes": (note,)})
-
-
-# What brings A-DGN near the published values, or above them, on Photo and Computers too.
-DEPARTURES = (
-    _departing(
-        "adgn-gcn-dropout",
-        "dropout",
-        "Dropout on the first and last states, which the paper's protocol does not have.",
-        {"model.dropout": [0.5, 0.8], "optimizer.lr": [0.01, 0.003]},
-    ),
-    _departing(
-        "adgn-gcn-hop",
-        "first hop",
-        "One hop of GCN's operator between the encoder and the first layer, so that no encoded "
-        "features reach the readout past the graph, with dropout of 0.5 or none. The paper's "
-        "protocol has neither.",
-        {"model.dropout": [0.0, 0.5], "optimizer.lr": [0.003, 0.001]},
-        first_hops=1,
-    ),
+# With these A-DGN comes near the published values, or above them, on all graphs. They depart from the
+# paper's protocol, so that nothing published is compared with the row.
+REGULARISED = adgn_row(
+    "adgn-gcn-regularised", "A-DGN (GCN), regularised", phi="gcn", epsilon=1.0, gamma=0.1
+).model_copy(
+    update={
+        "quotes": {},
+        "space": {
+            "model.dropout": [0.5, 0.8],
+            "model.first_hops": [0, 1, 2],
+            "model.hidden_channels": [128],
+            "model.num_layers": [2, 5],
+            "optimizer.lr": [0.003, 0.001],
+        },
+        "notes": (
+            "Dropout on the first and last states, and none to two hops of GCN's operator between "
+            "the encoder and the first layer, after which no encoded features reach the readout "
+            "past the graph. The paper's protocol has neither.",
+        ),
+    }
 )
 SHARED_BY_DEPTHS = (
     "With the budget laptop all depths share the settings, ε too, that were selected for one of "
@@ -178,7 +173,7 @@ _ALL = (
         "accuracy, five splits times five initialisations.",
         kind="scores",
         metric=ACCURACY,
-        rows=(*NODE_ROWS, *DEPARTURES, *baselines("dagnn")),
+        rows=(*NODE_ROWS, REGULARISED, *baselines("dagnn")),
         columns=NODE_GRAPHS,
         notes=(
             "Mean over initialisations within each split, then mean and standard deviation over "
@@ -217,7 +212,7 @@ _ALL = (
         summary="Test accuracy on the five graph benchmarks with 1 to 30 layers.",
         kind="depth",
         metric=ACCURACY,
-        rows=(*NODE_ROWS, *DEPARTURES),
+        rows=(*NODE_ROWS, REGULARISED),
         columns=_over_depth(NODE_GRAPHS, 1, 2, 3, 5, 10, 20, 30),
         notes=(
             "The paper has a figure of this, and no numbers.",
