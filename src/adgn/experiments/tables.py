@@ -98,8 +98,8 @@ PROPERTY_ROWS = (
 )
 NODE_ROWS = (*baselines("gcn", "gat", "graphsage", "gin", "gcnii", "dgc", "grand"), *NODE_ADGN)
 
-# By the protocol A-DGN stays far behind its published values on Photo and Computers. The row departs
-# from it, so that nothing published is compared with it.
+# By the protocol A-DGN stays far behind its published values on Photo and Computers. This row
+# departs from it, so that nothing published is compared with the row.
 REGULARISED = adgn_row(
     "adgn-gcn-regularised", "A-DGN (GCN), regularised", phi="gcn", epsilon=1.0, gamma=0.1
 ).model_copy(

@@ -39,7 +39,7 @@ class AntiSymmetricPropagation(nn.Module):
         super().__init__()
         self.first: SGCPropagation | None = None
         if first_hops > 0:
-            listens = DiffusionOptions(direction=options.get("direction", "in"))
+            listens = DiffusionOptions.model_validate({"direction": options.get("direction", "in")})
             self.first = SGCPropagation(channels, first_hops, listens)
         if isinstance(phi, nn.Module) and not weight_sharing:
             raise ValueError(
