@@ -71,6 +71,9 @@ def test_what_a_row_or_column_fixes_is_not_searched():
     searched = plan_cell("benchmarks", "adgn-gcn-regularised", "photo", "paper").space
     over_depth = plan_cell("depth", "adgn-gcn-regularised", "photo-5", "paper").space
     assert over_depth == {k: v for k, v in searched.items() if k != "model.num_layers"}
+    # Where nothing was selected, such a row has the first values of its space.
+    model = plan_cell("depth", "adgn-gcn-regularised", "photo-5", "laptop").base.model
+    assert (model.num_layers, model.options["dropout"], model.hidden_channels) == (5, 0.5, 128)
     # Where a row fixes everything, the study has the one configuration.
     single = plan_cell("trees", "gcn", "radius-2", "paper")
     assert all(len(values) == 1 for values in single.space.values())

@@ -158,7 +158,7 @@ def node_spectrum(
         convs = antisymmetric_layers(propagation)
         check_layer(layer, len(convs))
         chosen = _choose_nodes(nodes, states.size(0), max_nodes, seed).to(states.device)
-        if layer > 1:
+        if layer > 1 or getattr(propagation, "hops", None) is not None:
             with torch.no_grad():
                 states = states_from(propagation, states, graph, weight)[layer - 1]
         conv = convs[layer - 1]

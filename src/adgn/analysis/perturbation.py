@@ -97,5 +97,5 @@ def perturbation_growth(
             moved[slice(None) if node is None else node] += noise * (delta / noise.norm())
             perturbed = states_from(propagation, moved, graph, weight)
             moves = [(b - a).norm() for a, b in zip(plain, perturbed, strict=True)]
-            growth.append(torch.stack(moves) / delta)
+            growth.append(torch.stack(moves) / moves[0])
     return PerturbationGrowth(torch.stack(growth), delta)

@@ -20,14 +20,15 @@ class HasTrajectory(Protocol):
     """A propagation that gives its states after each layer.
 
     `trajectory` takes what `forward` takes and returns a list of `num_layers + 1` tensors `[N, d]`:
-    first `x` itself, last what `forward` returns, and each state computed from the one before it
+    first what enters the first layer (`x` itself, but for A-DGN with `first_hops`), last what
+    `forward` returns, and each state computed from the one before it
     by operations that autograd records (the measurements differentiate from one state to another).
     """
 
     def trajectory(
         self, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None
     ) -> list[Tensor]:
-        """`x` and the states after each layer."""
+        """What enters the first layer, and the states after each layer."""
         ...
 
 
@@ -61,7 +62,7 @@ def propagation_of(model: nn.Module) -> nn.Module:
 
 
 def first_states(model: nn.Module, x: Tensor) -> Tensor:
-    """The states that enter the first layer, `[N, d]`, without gradient history."""
+    """The states that enter the propagation, `[N, d]`, without gradient history."""
     if x.dim() != 2:
         raise ValueError(f"x has shape {list(x.shape)}; expected [num_nodes, channels]")
     if isinstance(model, GraphNetwork):
@@ -73,7 +74,7 @@ def first_states(model: nn.Module, x: Tensor) -> Tensor:
 def states_from(
     propagation: nn.Module, x: Tensor, edge_index: Adjacency, edge_weight: Tensor | None = None
 ) -> list[Tensor]:
-    """`x` and the states after each layer of `propagation`, connected by autograd."""
+    """What enters the first layer, and the states after each, connected by autograd."""
     try:
         states = _raw_states(propagation, x, edge_index, edge_weight)
     except NonFiniteError as error:

@@ -51,8 +51,11 @@ class PyGNetwork(nn.Module):
     def __init__(self, network: GraphNetwork, *, normalised: bool) -> None:
         super().__init__()
         (layer,) = network.propagation.layers  # type: ignore[misc]
-        if not isinstance(layer, AntiSymmetricConv) or not isinstance(layer.phi, LinearAggregation):
-            raise ValueError("network must have shared weights and phi='gcn' or 'sum'")
+        ours = isinstance(layer, AntiSymmetricConv) and isinstance(layer.phi, LinearAggregation)
+        if not ours or getattr(network.propagation, "hops", None) is not None:
+            raise ValueError(
+                "network must have shared weights, phi='gcn' or 'sum' and first_hops=0"
+            )
         size = layer.in_channels
         phi: nn.Module = SumConv(size)
         if layer.phi.normalization == "gcn":

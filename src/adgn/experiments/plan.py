@@ -49,9 +49,12 @@ class CellPlan:
     def base(self) -> TrainConfig:
         """The configuration that the cell's runs share, before anything is selected."""
         chosen = {"task": {"name": self.column.task}, "model": {"name": self.row.model}}
+        # Where nothing is searched, a row with a space of its own has its first values.
+        unsearched = {} if self.budget.search else {k: v[0] for k, v in self._of_row.items()}
         column = self.budget.by_column.get(self.column.key, {})
         cell = self.budget.by_cell.get(self.name, {})
-        return resolve_config(chosen, nested(self.fixed), self.budget.settings, column, cell)
+        own = nested({**unsearched, **self.fixed})
+        return resolve_config(chosen, own, self.budget.settings, column, cell)
 
     @cached_property
     def protocol(self) -> Protocol:
@@ -71,6 +74,12 @@ class CellPlan:
         return [[run for run in runs if run.seed == seed] for seed in self.protocol.seeds]
 
     @cached_property
+    def _of_row(self) -> SearchSpace:
+        """What the row itself searches: in place of what it fixes, not of what the column fixes."""
+        of_column = _dotted(self.column.settings)
+        return {key: values for key, values in self.row.space.items() if key not in of_column}
+
+    @cached_property
     def _choices(self) -> SearchSpace:
         """What is searched, not yet checked; empty where nothing is."""
         if self.budget.search is None:
@@ -82,9 +91,7 @@ class CellPlan:
             for key, values in named.items()
             if key not in self.fixed
         }
-        # What the row searches is in place of what it fixes, but not of what the column fixes.
-        of_column = _dotted(self.column.settings)
-        free |= {key: values for key, values in self.row.space.items() if key not in of_column}
+        free |= self._of_row
         one = next(iter(named))  # where nothing is free, a study of the one configuration
         return free or {one: [self.fixed[one]]}
 
@@ -157,7 +164,8 @@ class CellPlan:
         of = self.settings_source
         if of is None or source.fingerprint != of.fingerprint:
             return {}
-        return {key: value for key, value in source.settings.items() if key not in self.fixed}
+        settings = source.settings.items()
+        return {k: value for k, value in settings if k in self._of_row or k not in self.fixed}
 
     def published(self) -> Published | None:
         """The paper's number."""
@@ -221,7 +229,7 @@ class CellPlan:
 
 
 def _dotted(settings: Settings) -> dict[str, Any]:
-    """Settings by section as ones by dotted key; a value may be a mapping itself."""
+    """Settings by section as ones by dotted key; a value that is a mapping stays whole."""
     return {
         f"{section}.{key}": value
         for section, values in settings.items()

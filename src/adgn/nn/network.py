@@ -243,9 +243,9 @@ class GraphNetwork(nn.Module):
                 The result is that of all nodes, of which these rows are taken. Where these nodes
                 depend on far fewer states than there are, as with few layers on a large graph or
                 at the root of a tree, only those are computed (`adgn.graph.needed_nodes`): by
-                A-DGN with `sum` or `gcn` and Euler's steps, and by GCN, GAT, GraphSAGE, GIN and
-                GCNII without dropout and batch normalisation. What is needed is worked out once
-                per graph and `nodes`, so pass the same tensors again.
+                A-DGN with `sum` or `gcn` and Euler's steps, without `first_hops`, and by GCN, GAT,
+                GraphSAGE, GIN and GCNII without dropout and batch normalisation. What is needed is
+                worked out once per graph and `nodes`, so pass the same tensors again.
         """
         needed = None if nodes is None else self._needed(x, edge_index, edge_weight, nodes)
         if needed is not None and edge_attr is None:

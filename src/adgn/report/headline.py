@@ -70,8 +70,8 @@ def _legend(table: TableResults) -> str:
     metric = table.experiment.metric
     better = "higher" if metric.higher_is_better else "lower"
     text = (
-        f"{metric_label(metric)} ({better} is better): {_repeats(table)}; in brackets what the "
-        "paper reports; bold the best measured value of each column."
+        f"{metric_label(metric)} ({better} is better): {_repeats(table)}; in brackets the "
+        "published value; bold the best measured value of each column."
     )
     if table.outdated:
         text += " Outdated: measured with another definition or other settings than now."

@@ -3,6 +3,7 @@ import torch
 import torch_geometric.nn as pyg
 from torch import nn
 
+from adgn.analysis import node_spectrum, perturbation_growth
 from adgn.graph import graph_operator
 from adgn.nn import ADGN, build_model, model_spec
 from adgn.nn.aggregation import AGGREGATIONS
@@ -69,29 +70,52 @@ def test_first_hops_are_powers_of_gcns_operator(direction: str, weight_sharing: 
     ).to_dense()
     start = hop @ hop @ net.encoder(x)
     torch.testing.assert_close(net(x, line, weight), plain(start, line, weight))
-    torch.testing.assert_close(
-        net(x, line, weight, nodes=torch.tensor([1])), net(x, line, weight)[1:2]
-    )
     entered, *after = net.propagation.trajectory(net.encoder(x), line, weight)
     torch.testing.assert_close(entered, start)
     assert len(after) == 4
     torch.testing.assert_close(net.readout(after[-1]), net(x, line, weight))
 
 
-def test_first_hops_carry_the_signal_one_edge_further_each():
-    path = both_ways(*((i, i + 1) for i in range(9)))
+def test_with_first_hops_some_nodes_need_more_than_the_layers_tell():
+    path = both_ways(*((i, i + 1) for i in range(2999)))
+    x, nodes = torch.randn(3000, 3, dtype=torch.float64), torch.tensor([5])
     for hops in (0, 2):
-        net = ADGN(1, 4, 1, 3, first_hops=hops).double()
-        x = torch.randn(10, 1, dtype=torch.float64, requires_grad=True)
-        (grad,) = torch.autograd.grad(net(x, path)[0].sum(), x)
-        assert (grad.squeeze() != 0).tolist() == [node <= 3 + hops for node in range(10)]
+        net = ADGN(3, 4, 2, 3, phi="gcn", first_hops=hops).double()
+        needed = net.propagation.needed(x.new_empty(3000, 0), path, None, nodes)
+        assert (needed is None) == (hops > 0)
+        torch.testing.assert_close(net(x, path, nodes=nodes), net(x, path)[nodes])
 
 
-def test_first_hops_listen_in_one_direction():
+def test_first_hops_and_layers_may_need_two_operators():
+    net, plain = (ADGN(3, 4, 2, 3, phi="sum", first_hops=hops) for hops in (1, 0))
+    operator, x = graph_operator(PATH, num_nodes=4), torch.randn(4, 3)
+    torch.testing.assert_close(plain(x, operator), plain(x, PATH))
+    with pytest.raises(
+        ValueError, match=r"first_hops needs GCN's operator.*'none'.*pass the edges"
+    ):
+        net(x, operator)
+    by_gcn = ADGN(3, 4, 2, 3, phi="gcn", first_hops=1)
+    operator = graph_operator(PATH, num_nodes=4, normalization="gcn")
+    torch.testing.assert_close(by_gcn(x, operator), by_gcn(x, PATH))
+
+
+def test_the_spectrum_of_a_layer_is_at_the_states_after_the_first_hops():
+    net, x = ADGN(3, 4, 2, 2, first_hops=1).double(), torch.randn(4, 3, dtype=torch.float64)
+    hop = graph_operator(PATH, num_nodes=4, normalization="gcn", like=x)
+    (layer,) = net.propagation.layers
+    one = node_spectrum(net, x, PATH)
+    other = node_spectrum(layer, hop @ net.encode(x).detach(), PATH)
+    torch.testing.assert_close(one.jacobians, other.jacobians)
+    assert perturbation_growth(net, x, PATH).by_layer[0] == 1
+
+
+def test_what_first_hops_do_not_fit():
     with pytest.raises(
         ValueError, match=r"first_hops=1 does not fit direction='both'.*first_hops=0"
     ):
         ADGN(3, 4, 2, 5, first_hops=1, direction="both")
+    with pytest.raises(ValueError, match="first_hops=2 does not fit blocks: leave out blocks"):
+        ADGN(3, 4, 2, 5, first_hops=2, blocks=2)
     with pytest.raises(ValueError, match="first_hops=-1"):
         ADGN(3, 4, 2, 5, first_hops=-1)
 

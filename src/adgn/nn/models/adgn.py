@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from adgn.graph import Adjacency, NeededNodes, needed_nodes
+from adgn.graph import Adjacency, NeededNodes, SparseOperator, needed_nodes
 from adgn.nn.antisymmetric import AntiSymmetricConv, as_one_integration, integrate_layers
 from adgn.nn.base import Activation
 from adgn.nn.conv import GraphConvolution
@@ -37,10 +37,6 @@ class AntiSymmetricPropagation(nn.Module):
         **options: Any,
     ) -> None:
         super().__init__()
-        self.first: SGCPropagation | None = None
-        if first_hops > 0:
-            listens = DiffusionOptions.model_validate({"direction": options.get("direction", "in")})
-            self.first = SGCPropagation(channels, first_hops, listens)
         if isinstance(phi, nn.Module) and not weight_sharing:
             raise ValueError(
                 f"phi={type(phi).__name__}(...) is one module, but weight_sharing=False needs one "
@@ -61,6 +57,10 @@ class AntiSymmetricPropagation(nn.Module):
                 "other weights with weight_sharing=False; set weight_sharing=True, or take a "
                 "one-step integrator such as 'rk4'"
             )
+        self.hops: SGCPropagation | None = None
+        if first_hops > 0:
+            listens = DiffusionOptions.model_validate({"direction": options.get("direction", "in")})
+            self.hops = SGCPropagation(channels, first_hops, listens)
         aggregation = self.layers[0].phi
         if isinstance(aggregation, GraphConvolution):
             self.edge_dim = aggregation.edge_dim
@@ -70,7 +70,7 @@ class AntiSymmetricPropagation(nn.Module):
     ) -> NeededNodes | None:
         """What the last states of `nodes` need, for `forward`; see `GraphNetwork.forward`."""
         alike = as_one_integration(self.layers)
-        if alike is None or alike[0].integrator != EULER or self.first is not None:
+        if alike is None or alike[0].integrator != EULER or self.hops is not None:
             return None
         operator = alike[0].phi.prepared(like, edge_index, edge_weight)  # type: ignore[operator]
         return needed_nodes(operator, nodes, self.num_layers)
@@ -125,10 +125,19 @@ class AntiSymmetricPropagation(nn.Module):
         self, x: Tensor, edge_index: Adjacency | NeededNodes, edge_weight: Tensor | None
     ) -> Tensor:
         """The states that enter the first layer."""
-        if self.first is None:
+        if self.hops is None:
             return x
-        start: Tensor = self.first(x, edge_index, edge_weight)
+        if isinstance(edge_index, SparseOperator) and self._normalization != "gcn":
+            raise ValueError(
+                "edge_index is a SparseOperator, but first_hops needs GCN's operator and the "
+                f"layers another ({self._normalization!r}); pass the edges, or GraphBlocks"
+            )
+        start: Tensor = self.hops(x, edge_index, edge_weight)
         return start
+
+    @property
+    def _normalization(self) -> str | None:
+        return getattr(self.layers[0].phi, "normalization", None)
 
 
 class UpdateOptions(ModelOptions):
@@ -168,17 +177,22 @@ class ADGNOptions(BlockOptions, UpdateOptions):
     first_hops: int = Field(
         0,
         ge=0,
-        description="how many hops of GCN's operator the encoded features take before the first "
-        "layer: with one or more none of them reaches the readout past the graph",
+        description="how many hops of GCN's operator come between the encoder and the first layer: "
+        "what enters it is averaged over a node and its neighbours",
     )
 
     @model_validator(mode="after")
-    def _hops_have_one_direction(self) -> "ADGNOptions":
+    def _hops_fit(self) -> "ADGNOptions":
         if self.first_hops and self.direction == "both":
             raise ValueError(
                 f"first_hops={self.first_hops} does not fit direction='both': hops have no weights "
                 "that could differ for both directions; set direction to 'in', 'out' or "
                 "'undirected', or first_hops=0."
+            )
+        if self.first_hops and not self.is_one_bare_block:
+            raise ValueError(
+                f"first_hops={self.first_hops} does not fit blocks: leave out blocks, block_mlp, "
+                "block_residual and block_norm, or set first_hops=0."
             )
         return self
 
@@ -232,8 +246,9 @@ class ADGN(Model):
             for each direction, see `AntiSymmetricConv`.
         edge_dim: Features per edge, for a `phi` that reads them (`"gine"`, `"gat"`).
         phi_kwargs: More options for a `phi` given by name.
-        first_hops: How many hops of GCN's operator, $\mathbf{X}^0 \leftarrow
-            \hat{\mathbf{A}}^k \mathbf{X}^0$, come before the first layer (of each block).
+        first_hops: How many hops of GCN's operator come between the encoder and the first layer:
+            $\mathbf{X}^0 \leftarrow \hat{\mathbf{A}}^k \mathbf{X}^0$. A signal travels one edge
+            farther with each. Not with blocks.
         blocks: How many blocks of `num_layers` updates, each with weights of its own.
         block_mlp: The activation of an MLP after the updates of each block; `None`: no MLP. With
             `act=None` the updates of a block are linear, and only the MLPs are not.
