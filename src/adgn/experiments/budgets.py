@@ -161,8 +161,8 @@ BUDGETS: Mapping[str, Mapping[str, Budget]] = {
             "Search: at most 27 configurations of the paper's grid, or of a row's own space, drawn "
             "at random, successive halving with 1 initialisation: all for 25 epochs on the first "
             "split, the best third for 225, the best 3 for the full protocol (at most 10000 "
-            "epochs, patience 50) on the first split, then on all 5. Then the paper's 5 initialisations on 5 splits of the "
-            "selected one. One configuration serves all splits.",
+            "epochs, patience 50) on the first split, then on all 5. Then the paper's 5 "
+            "initialisations on 5 splits of the selected one. One configuration serves all splits.",
             search=Search(space="paper", trials=27, prune="halving"),
             seconds_per_cell=1200,  # 15 cells of GCN, A-DGN and DAGNN
         ),
