@@ -309,8 +309,8 @@ def amazon(found: Results, runs: list[dict[str, Any]]) -> str:
         "Test accuracy in %, mean and standard deviation over splits. The rows below those by "
         "search: 5 layers of 64 units, ε = 1, γ = 0.1, learning rate 0.01, one initialisation per "
         "split, and one change at a time. PyG's layer stands in the place of this package's, in "
-        "the same network and the same training. First states from neighbours: one hop of GCN's operator on "
-        "the encoded features, of which a node keeps a small part. By "
+        "the same network and the same training. First states from neighbours: one hop of GCN's "
+        "operator on the encoded features, of which a node keeps a small part. By "
         "`python benchmarks/amazon_departures.py`."
     )
 
