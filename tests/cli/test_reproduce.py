@@ -99,7 +99,7 @@ def test_every_experiment_is_in_the_list():
         assert f"{name}: " in printed
     laptop = [line for line in printed.splitlines() if line.startswith("laptop")]
     assert "16 of 192 configurations" in laptop[0]
-    assert laptop[1].split()[:4] == ["laptop", "52", "1104", "208"]
+    assert laptop[1].split()[:4] == ["laptop", "60", "1232", "240"]
 
 
 def test_the_list_tells_the_hours_that_are_used_and_left(tmp_path):
