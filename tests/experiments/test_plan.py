@@ -105,6 +105,11 @@ def test_a_search_whose_epochs_were_never_timed_takes_an_unknown_time():
     assert plan.seconds_left(None) is None
     searched = plan.new_cell().model_copy(update={"search": SearchRecord()})
     assert plan.seconds_left(searched) == plan.budget.seconds_per_cell
+    # A readout that is solved takes one epoch a run.
+    solved = plan_cell("property", "adgn-ridge", "sssp", "laptop")
+    epochs = solved.search_epochs + solved.planned_runs
+    assert epochs == 16 + 4
+    assert solved.seconds_left(None) == pytest.approx(epochs * solved.budget.seconds_per_epoch)
     # Where a search is no part of it, nothing is unknown about it.
     trees = plan_cell("trees", "gcn", "radius-2", "laptop")
     assert trees.seconds_left(None) == trees.budget.seconds_per_cell

@@ -124,6 +124,11 @@ class CellPlan:
         size = grid_size(self._choices)  # checking every value would take a list of cells seconds
         return min(search.trials or size, size)
 
+    @property
+    def _is_solved(self) -> bool:
+        """Whether a run is one epoch, as the readout is not trained but solved."""
+        return self.base.model.options.get("readout") == "ridge"
+
     @cached_property
     def search_epochs(self) -> int:
         """How many epochs the search trains, without early stopping."""
@@ -133,6 +138,8 @@ class CellPlan:
         usual = protocol_of(self.base)
         protocol = protocol_of(self.base, usual.seeds[: search.seeds], search.splits)
         runs, most = len(protocol.runs()), search.max_epochs or self.base.loop.max_epochs
+        if self._is_solved:
+            return self.tried * runs
         if search.prune == "none":
             return self.tried * runs * most
         rungs = rungs_for(self.base, runs, search.first_rung, max_epochs=most)
@@ -141,8 +148,9 @@ class CellPlan:
     def seconds_left(self, cell: Cell | None) -> float | None:
         """About how long the cell will take from here on, one thread; `None`: not known."""
         usual, epoch = self.budget.seconds_per_cell, self.budget.seconds_of_epoch(self.column.key)
-        if self.budget.epochs_per_run is not None and epoch is not None:
-            usual = self.planned_runs * self.budget.epochs_per_run * epoch
+        per_run = 1 if self._is_solved else self.budget.epochs_per_run
+        if per_run is not None and epoch is not None:
+            usual = self.planned_runs * per_run * epoch
         if cell is not None and self.next_step(cell) is None:
             return 0.0
         runs = () if cell is None else cell.runs
