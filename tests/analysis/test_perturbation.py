@@ -66,3 +66,10 @@ def test_wrong_inputs_are_refused():
         perturbation_growth(model, x, graph, trials=0)
     with pytest.raises(ValueError, match="node=4"):
         perturbation_growth(model, x, graph, node=4)
+
+
+def test_a_perturbation_that_rounding_loses_did_not_grow():
+    net = ADGN(2, 4, 1, num_layers=3).double()
+    x = torch.full((3, 2), 1e30, dtype=torch.float64)
+    growth = perturbation_growth(net, x, torch.tensor([[0, 1], [1, 2]]), delta=1e-6)
+    assert growth.by_layer.tolist() == [0.0] * 4

@@ -97,5 +97,7 @@ def perturbation_growth(
             moved[slice(None) if node is None else node] += noise * (delta / noise.norm())
             perturbed = states_from(propagation, moved, graph, weight)
             moves = [(b - a).norm() for a, b in zip(plain, perturbed, strict=True)]
-            growth.append(torch.stack(moves) / moves[0])
+            # By what enters the first layer; that is nothing where rounding loses the perturbation.
+            entered = moves[0] if moves[0] > 0 else delta
+            growth.append(torch.stack(moves) / entered)
     return PerturbationGrowth(torch.stack(growth), delta)
